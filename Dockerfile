@@ -6,7 +6,7 @@
 #
 # The server asks every caller for the token. docs/how-to/install.md says more.
 FROM python:3.12-slim AS build
-# serve, or serve,postgres for a home in a database.
+# serve, or serve,postgres for a home in a database, or serve,postgres,s3 where that has a bucket.
 ARG EXTRAS=serve
 WORKDIR /src
 COPY . .

@@ -14,7 +14,7 @@ MULTILINGUAL_STAMP := $(VENV)/.multilingual
 # Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches test-access test-pages test-bombs histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -26,8 +26,10 @@ help:
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
 	@echo "make test-pages   pages of 20 random homes, joined"
+	@echo "make test-properties  1,000 examples of what must hold of any"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
+	@echo "make campaigns   all of these and make fuzz-http, one after the other; hours"
 	@echo "make check       format, lint, types, import contracts, documentation"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -43,9 +45,12 @@ help:
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
 	@echo "make bench-html    which words of the web pages in DATA, a folder, kb keeps beside trafilatura"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
-	@echo "make bench-definitions  how many definitions of the source code in DATA, folders, are headings, beside ctags"
+	@echo "make bench-definitions  how many definitions of the source code in DATA, folders, are headings, by both readers, beside ctags"
+	@echo "make bench-identifiers  how often the name of a definition or of a file in CODE, a folder, is the first hit"
+	@echo "make bench-install  what a default install takes on disk; fails over 400 MiB"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
+	@echo "make bench-writes  how many bytes a home writes for each passage"
 	@echo "make bench-embedding  how many tokens the model reads, of how many that it must"
 	@echo "make bench-dense  the exact scan against HNSW, up to a million vectors; half an hour"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
@@ -105,6 +110,9 @@ test-access: $(STAMP)
 test-pages: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/property/test_pages_join.py
 
+test-properties: $(STAMP)
+	KB_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 3600 $(shell grep -rl "import.*given\|EXAMPLES = settings" tests --include="test_*.py")
+
 STEPS ?= 30000
 
 histories: $(STAMP)
@@ -112,6 +120,8 @@ histories: $(STAMP)
 
 histories-postgres: $(STAMP)
 	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k postgres
+
+campaigns: test-crash test-caches test-access test-pages test-properties test-bombs histories histories-postgres fuzz-http
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -168,6 +178,14 @@ bench-names: $(STAMP)
 bench-definitions: $(STAMP)
 	$(BIN)/python tests/bench/bench_definitions.py $(DATA)
 
+CODE ?= kb
+
+bench-identifiers: $(STAMP)
+	$(BIN)/python tests/bench/bench_identifiers.py $(CODE)
+
+bench-install: $(STAMP)
+	$(BIN)/python tests/bench/bench_install.py
+
 bench-charsets: $(STAMP)
 	$(BIN)/python tests/bench/bench_charsets.py $(DATA)
 
@@ -176,6 +194,9 @@ bench-start: $(STAMP)
 
 bench-growth: $(STAMP)
 	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)
+
+bench-writes: $(STAMP)
+	$(BIN)/python tests/bench/bench_writes.py
 
 bench-dense: $(STAMP)
 	$(BIN)/python tests/bench/bench_dense_crossover.py

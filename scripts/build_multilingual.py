@@ -26,7 +26,8 @@ import numpy as np
 from build_model import plain_tokenizer, texts_to_verify
 from encoder_graph import Array, Encoder, PackedRows, Shape, cosines
 
-from kb.intake.embed.pieces import PIECES, packed
+from kb.intake.embed.onnx import PIECES
+from kb.intake.embed.pieces import packed
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUTPUT: Final = ROOT / "packages" / "multilingual" / "src" / "kb_search_multilingual"

@@ -1,6 +1,7 @@
 """What every test has: a data folder of its own, and children that signals end."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from types import FrameType
@@ -11,7 +12,11 @@ from postgres_server import PostgresServer, running_server
 
 # How fast examples are made is the machine's, and what else runs on it.
 hypothesis.settings.register_profile(
-    "any machine", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None
+    "any machine",
+    # `make test-properties` has more.
+    max_examples=int(os.environ.get("KB_EXAMPLES", "40")),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    deadline=None,
 )
 hypothesis.settings.load_profile("any machine")
 

@@ -65,7 +65,7 @@ class Page:
 
     def open(self, place: str = "") -> "Page":
         """Load the page anew, at a place like `#/search?q=oak`."""
-        self.driver.get("about:blank")
+        self.driver.get(f"{self.base}page/icon.svg")
         self.driver.get(self.base + place)
         self.one("main > *")
         return self

@@ -73,6 +73,29 @@ def drawn(*pages: str, fonts: DictionaryObject | None = None) -> bytes:
     return written(writer(*pages, fonts=fonts))
 
 
+def scanned(pgm: bytes) -> bytes:
+    """The bytes of a PDF whose one page is this grey picture."""
+    width, height = map(int, pgm.split(b" ", 3)[1:3])
+    made = writer(f"q 600 0 0 {HEIGHT} 0 0 cm /Im0 Do Q\n")
+    picture = DecodedStreamObject()
+    picture.set_data(pgm[-width * height :])
+    picture.update(
+        {
+            NameObject("/Type"): NameObject("/XObject"),
+            NameObject("/Subtype"): NameObject("/Image"),
+            NameObject("/Width"): NumberObject(width),
+            NameObject("/Height"): NumberObject(height),
+            NameObject("/ColorSpace"): NameObject("/DeviceGray"),
+            NameObject("/BitsPerComponent"): NumberObject(8),
+        }
+    )
+    pictures = DictionaryObject({NameObject("/Im0"): made._add_object(picture)})
+    resources = made.pages[0]["/Resources"]
+    assert isinstance(resources, DictionaryObject)
+    resources[NameObject("/XObject")] = pictures
+    return written(made)
+
+
 def with_fields(made: pypdf.PdfWriter, fields: Sequence[DictionaryObject]) -> bytes:
     """The bytes with a form on the first page."""
     page = made.pages[0]

@@ -1,5 +1,7 @@
 """A home whose sources are kept current: real files and store, wired by App, a clock of our own."""
 
+import atexit
+import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +33,14 @@ LATE_MS = 4_000_000_000_000
 OUTCOMES = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
 
 
+@functools.cache
+def shared_parser() -> Parser:
+    """One for all homes of this process, since its child takes half a second to start."""
+    parser = Parser()
+    atexit.register(parser.close)
+    return parser
+
+
 class CountingEmbedder(HashingEmbedder):
     """Counts the texts that it embedded."""
 
@@ -52,11 +62,10 @@ class SyncHome:
         )
         self.app = App.open(root / "home", settings, clock=self.clock)
         self.embedder = CountingEmbedder()
-        self.parser = Parser()
+        self.parser = shared_parser()
         self._stop = threading.Event()
 
     def close(self) -> None:
-        self.parser.close()
         self.app.close()
 
     def add(

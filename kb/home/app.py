@@ -316,8 +316,15 @@ class App:
             file_bytes_max=self.settings.ingest.file_bytes_max,
             token_host=self.settings.fetch.git_token_host,
         )
-        settings = self.settings.crawl
-        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings, access)
+        return SiteSources(
+            self.store,
+            self.ingestor,
+            parser,
+            self.fetcher,
+            self.settings.crawl,
+            access,
+            self._ocr(),
+        )
 
     def _ocr(self) -> "Ocr":
         if self.settings.ingest.ocr == "off":

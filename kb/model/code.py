@@ -58,6 +58,11 @@ CODE_MIMES: Final[Mapping[str, str]] = {
 """The type of a file's text, by the ending of its name."""
 
 
+def code_mime(language: str) -> str:
+    """The type of the texts of a language."""
+    return _PREFIX + language
+
+
 def is_code(mime: str) -> bool:
     """Whether a text is source code."""
     return mime.startswith(_PREFIX)

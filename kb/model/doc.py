@@ -4,6 +4,7 @@ from typing import Literal, NewType, assert_never
 
 from msgspec import Struct
 
+from kb.model.definition import Definition
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid, SourceNo
 from kb.model.mail import MailHead
@@ -156,6 +157,8 @@ class Doc(Struct, frozen=True, kw_only=True):
     """Of a mail or an attachment: who wrote it to whom."""
     sheet_rows: tuple[SheetRows, ...] = ()
     """Of a workbook: which rows of which sheet the lines of its markdown hold."""
+    definitions: tuple[Definition, ...] = ()
+    """Of source code that a grammar read: where its definitions are, in the order of the names."""
     hidden_run: int = 0
     """For a tombstone: how many compactions had finished when the doc was hidden."""
 

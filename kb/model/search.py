@@ -299,8 +299,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     freshness: Freshness
     legs: Legs
     locator: str | None = None
-    """Where it stands in a file that has neither lines nor pages: the cells of a workbook, as
-    `Costs!A1:F40`, or `slide 3`."""
+    """Where it stands in a file that has no pages: the cells of a workbook, as `Costs!A1:F40`,
+    `slide 3`, or `at 0:27:18` in subtitles."""
     learn: LearnCall | None = None
     """Of a topic's subject: what loads it whole."""
     source_space: SpaceName | None = None

@@ -5,6 +5,7 @@ from unicodedata import category
 
 from msgspec import Struct
 
+from kb.model.definition import Definition
 from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
 from kb.model.mail import MailHead
@@ -49,6 +50,8 @@ class Canonical(Struct, frozen=True, kw_only=True):
     attachments: tuple[AttachedFile, ...] = ()
     sheet_rows: tuple[SheetRows, ...] = ()
     """Of a workbook: where the rows of its tables stand."""
+    definitions: tuple[Definition, ...] = ()
+    """Of source code that a grammar read: what it defines, in the order of the names."""
 
 
 class ChunkDraft(Struct, frozen=True, kw_only=True):

@@ -107,16 +107,12 @@ def list_settings(layers: SettingsLayers, env: Mapping[str, str]) -> SettingsRep
     traced = load_traced(**_load_arguments(layers), env=env, warn=warnings.append)
     places = {**traced.places, **_from_surroundings(layers, env)}
     settings = traced.settings
-    address = HomePaths(layers.home).database
-    if address is not None:
+    if (address := HomePaths(layers.home).database) is not None:
         from kb.home.shared_settings import settings_in
 
-        content, problem = settings_in(address)
-        warnings += [problem] if problem else []
-        settings = msgspec.structs.replace(settings, content=content)
+        settings, set_there = settings_in(address, settings, warnings.append)
         home = SettingPlace(layer="home", place=address.shown)
-        names = msgspec.to_builtins(content).items()
-        places |= {f"content.{name}": home for name, value in names if value}
+        places |= dict.fromkeys(set_there, home)
     return SettingsReport(
         files=tuple(_file(layers, path) for path in layers.files),
         settings=tuple(_rows(settings, places, layers, env)),

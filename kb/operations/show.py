@@ -173,8 +173,12 @@ def _linked(doc: Doc | None, target: str) -> LinkedDoc:
 
 
 def _for(doc: Doc, scope: Scope) -> Doc:
-    """A doc as a scope is shown it: its number, which counts what others have, is not for all."""
-    return doc if scope.operator else msgspec.structs.replace(doc, source_no=SourceNo(0))
+    """A doc as a scope is shown it: its number, which counts what others have, is not for all.
+
+    Where its definitions are is said by its chunks.
+    """
+    source_no = doc.source_no if scope.operator else SourceNo(0)
+    return msgspec.structs.replace(doc, source_no=source_no, definitions=())
 
 
 def _is_older(doc: Doc) -> bool:

@@ -6,7 +6,7 @@ longer names can be removed at any time after it. What a transaction counts as r
 (`_REMOVALS`) was unnamed then, and stays so: who has uploaded anything before that uploads it anew.
 """
 
-import secrets
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from kb.errors import StoreDamaged, UsageError
+from kb.errors import UsageError
 from kb.model.failpoints import failpoint
-from kb.model.ids import sha256_hex
 from kb.store.bucket.place import BucketPlace, checked, place_of, put_place
 from kb.store.content.files import RemovedContent
 from kb.store.content.layout import HomePaths
@@ -25,13 +24,14 @@ from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import last_number, next_number
 from kb.store.records import CONTENT, ContentPart
 from kb.store.store import Store
-from kb.store.stored_content import StoredContent, head_key, heads
+from kb.store.stored_content import StoredContent, head_key, heads, parts_at, whole
 
 if TYPE_CHECKING:
     from kb.store.bucket.bucket import Bucket
 
 LARGE_BYTES: Final = 64 << 10
 """Originals of more bytes lie in the bucket. Markdown does not: searches and workers read it."""
+_ORIGINALS: Final = "raw/"
 _STRAY: Final = "bucket:"
 _REMOVALS: Final = "bucket_removals"
 _UPLOADS_MAX: Final = 4_096
@@ -50,12 +50,12 @@ class _Upload(Struct, frozen=True, kw_only=True):
 
 def is_large(relative: str, size_bytes: int) -> bool:
     """Whether a content lies in the bucket of a home that has one."""
-    return size_bytes > LARGE_BYTES and relative.startswith("raw/")
+    return size_bytes > LARGE_BYTES and relative.startswith(_ORIGINALS)
 
 
 def new_object(relative: str) -> str:
     """A name for an object of a content, which no other object ever has."""
-    return f"{relative}.{secrets.token_hex(_NONCE_BYTES)}"
+    return f"{relative}.{os.urandom(_NONCE_BYTES).hex()}"
 
 
 def head_of(relative: str, size_bytes: int, name: str) -> tuple[bytes, ContentPart]:
@@ -128,17 +128,18 @@ class BucketContent(StoredContent):
 
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a path. Raises StoreDamaged, and what a bucket raises."""
-        with self._store.read() as txn:
-            head = CONTENT.get(txn, head_key(relative))
-            place = place_of(txn) if head is not None and head.object else None
-        if head is None or place is None:
+        if not relative.startswith(_ORIGINALS):
             return super().read(relative, sha256)
-        data = self._bucket_at(place).get(head.object, head.size_bytes) if place.url else None
-        if data is None:
-            raise StoreDamaged(f"its content is missing in {place.url}", place=relative)
-        if sha256_hex(data) != sha256:
-            raise StoreDamaged("the content is not what was written", place=relative)
-        return data
+        with self._store.read() as txn:
+            parts = parts_at(txn, relative)
+            place = place_of(txn) if parts and parts[0].object else None
+        if place is None:
+            data = b"".join(part.data for part in parts) if parts else None
+        elif place.url:
+            data = self._bucket_at(place).get(parts[0].object, parts[0].size_bytes)
+        else:
+            data = None
+        return whole(relative, data, sha256)
 
     def all_paths(self, txn: ReadTxn) -> Iterator[str]:
         """The paths of all content, and a path for each object that none of them names."""
@@ -163,23 +164,21 @@ class BucketContent(StoredContent):
         return super().size_of(txn, relative)
 
     def remove(self, txn: WriteTxn, relative: str) -> RemovedContent | None:
-        """Take its name from an object, and count that; of an unnamed one only count it."""
-        is_stray = relative.startswith(_STRAY)
-        name = relative.removeprefix(_STRAY)
-        path = name.rpartition(".")[0] if is_stray else relative
-        head = CONTENT.get(txn, head_key(path))
-        if is_stray and head is not None and head.object == name:
-            return None
-        removed = (
-            RemovedContent(size_bytes=self.size_of(txn, relative), object=name)
-            if is_stray
-            else super().remove(txn, relative)
-        )
-        if removed is not None and head is not None and head.object and not is_stray:
-            removed = msgspec.structs.replace(removed, object=head.object)
-        if removed is not None and removed.object:
-            next_number(txn, _REMOVALS)
-        return removed
+        """Give up an object: take its name from it, or count that it has none, if it has none."""
+        if relative.startswith(_STRAY):
+            name = relative.removeprefix(_STRAY)
+            head = CONTENT.get(txn, head_key(name.rpartition(".")[0]))
+            if head is not None and head.object == name:
+                return None
+            size_bytes = self.size_of(txn, relative)
+        else:
+            head = CONTENT.get(txn, head_key(relative))
+            removed = super().remove(txn, relative)
+            if removed is None or head is None or not head.object:
+                return removed
+            name, size_bytes = head.object, removed.size_bytes
+        next_number(txn, _REMOVALS)
+        return RemovedContent(size_bytes=size_bytes, object=name)
 
     def discard(self, objects: Sequence[str]) -> None:
         """Remove objects that no record names any more."""
@@ -220,7 +219,7 @@ def use_bucket(store: Store, place: BucketPlace) -> None:
     """
     with store.read() as txn:
         before = place_of(txn)
-    folder = before.folder or secrets.token_hex(_NONCE_BYTES)
+    folder = before.folder or os.urandom(_NONCE_BYTES).hex()
     place = checked(msgspec.structs.replace(place, folder=folder))
     present: set[str] = set()
     if place.url:

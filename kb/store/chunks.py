@@ -89,9 +89,7 @@ def _numbers(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[int]:
     for source_no in numbers:
         expect_of_source(txn, source_no)
     for source_no in numbers:
-        keys = txn.scan("source_chunks", u64(source_no), prefix_stop(u64(source_no)))
-        refs = (SOURCE_CHUNKS.peek(txn, key) for key, _ in keys)
-        yield from (ref.no for ref in refs if ref is not None)
+        yield from (ref.no for ref in SOURCE_CHUNKS.scan_sound(txn, u64(source_no)))
 
 
 def expect_entities(txn: ReadTxn, keys: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ import functools
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -104,6 +105,12 @@ class RecordTable(Generic[T]):
         stop = prefix_stop(prefix) if prefix else None
         for key, stored in txn.scan(self.name, low, stop, reverse=reverse):
             yield key, self.decode(key, stored)
+
+    def scan_sound(self, txn: ReadTxn, prefix: bytes) -> Iterator[T]:
+        """The records that `scan` finds, without damaged ones: whoever reads them next is told."""
+        for key, stored in txn.scan(self.name, prefix, prefix_stop(prefix)):
+            with suppress(StoreDamaged):
+                yield self.decode(key, stored)
 
     def expect_scan(self, txn: ReadTxn, prefix: bytes = b"") -> None:
         """Say that records whose key starts with `prefix` are scanned next."""

@@ -85,10 +85,10 @@ def place_of_link(doc: Doc, link: str) -> str:
         return owned_lsid(doc.owner, link)
     if not link.startswith(PATH):
         return ""
-    if doc.kind == "url":
-        return _on_site(doc, link.removeprefix(PATH))
     if is_repository(doc.source):
         return _in_repository(doc, link.removeprefix(PATH))
+    if doc.kind == "url":
+        return _on_site(doc, link.removeprefix(PATH))
     if not doc.place.startswith("file://"):
         return ""
     machine = machine_of(doc.place)

@@ -60,12 +60,9 @@ class StoredContent:
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
         with self._store.read() as txn:
-            data = _read(txn, relative)
-        if data is None:
-            raise StoreDamaged("its content is missing", place=relative)
-        if sha256_hex(data) != sha256:
-            raise StoreDamaged("the content is not what was written", place=relative)
-        return data
+            parts = parts_at(txn, relative)
+        data = b"".join(part.data for part in parts) if parts else None
+        return whole(relative, data, sha256)
 
     def all_paths(self, txn: ReadTxn) -> Iterator[str]:
         """The paths of all content."""
@@ -106,9 +103,18 @@ def heads(txn: ReadTxn) -> Iterator[ContentPart]:
         ranges = rest
 
 
-def _read(txn: ReadTxn, relative: str) -> bytes | None:
-    parts = [part for _, part in CONTENT.scan(txn, lsid_key(relative))]
-    return b"".join(part.data for part in parts) if parts else None
+def parts_at(txn: ReadTxn, relative: str) -> list[ContentPart]:
+    """The records of a path, in their order."""
+    return [part for _, part in CONTENT.scan(txn, lsid_key(relative))]
+
+
+def whole(relative: str, data: bytes | None, sha256: str) -> bytes:
+    """The bytes, if they are what was written. Raises StoreDamaged."""
+    if data is None:
+        raise StoreDamaged("its content is missing", place=relative)
+    if sha256_hex(data) != sha256:
+        raise StoreDamaged("the content is not what was written", place=relative)
+    return data
 
 
 def _write(txn: WriteTxn, relative: str, data: bytes) -> None:

@@ -7,6 +7,7 @@ The server is one that this starts, on a Unix socket. Both homes have the same d
 import argparse
 import json
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import corpus
+import s3_server
 from counting_proxy import ProxyProcess, proxy_process
 from postgres_server import PostgresServer, running_server
 from run import KB
@@ -30,12 +32,15 @@ from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest
-from kb.store import chunks
+from kb.store import chunks, docs
+from kb.store.bucket.place import BucketPlace
+from kb.store.bucket_content import use_bucket
 from kb.store.codec import u64
 from kb.store.content.database import local_folder
 from kb.store.kv import ReadTxn
 
 DELAY_S = 0.001
+BUCKET_DELAY_S = 0.02
 WARM_UP = 5
 HASHING = ("--cfg", "embed.kind=hashing")
 
@@ -181,11 +186,12 @@ def measured(name: str, passages: int) -> Iterator[None]:
 
 def workers(homes: Callable[[str], str], scratch: Path, passages: int, store: str) -> None:
     """Chunks a second of 1, 2 and 4 workers on hashing embeddings, each in a home of its own."""
-    corpus.write_books(scratch / store, passages, seed=3)
+    books = scratch / f"worked-on-{store}"
+    corpus.write_books(books, passages, seed=3)
     for count in (1, 2, 4):
         argv = [KB, "--home", homes(f"w{count}"), *HASHING, "--cfg", "work.threads=1"]
         subprocess.run(
-            [*argv, "add", "-r", "--no-wait", str(scratch / store)], check=True, capture_output=True
+            [*argv, "add", "-r", "--no-wait", str(books)], check=True, capture_output=True
         )
         with measured(f"{count} workers on {store}", passages):
             running = [
@@ -206,12 +212,54 @@ def commits(app: App, seconds: float) -> None:
     said("commits a second of one record", n=count / seconds)
 
 
+def originals(server: PostgresServer, scratch: Path, count: int) -> None:
+    """What an original of 256 KB takes in the database, and in a bucket that answers late."""
+    folder = scratch / "originals"
+    folder.mkdir()
+    for number in range(count):
+        noise = random.Random(number).randbytes(128 << 10).hex()
+        page = f"<html><body><p>Page {number}</p><!-- {noise} --></body></html>"
+        (folder / f"{number}.html").write_text(page)
+    os.environ.update(s3_server.ENVIRONMENT)
+    for delay_s in (None, 0.0, BUCKET_DELAY_S):
+        with ExitStack() as stack:
+            app = stack.enter_context(App.open(local_folder(server.home()), load([], HASHING[1:])))
+            asked: list[s3_server.S3Request] = []
+            name = "database"
+            if delay_s is not None:
+                bucket = stack.enter_context(s3_server.serving())
+                url = f"s3://{s3_server.BUCKET}"
+                use_bucket(app.store, BucketPlace(url=url, endpoint=bucket.endpoint))
+                # None: the request is then answered as usual.
+                bucket.faults.append(lambda _, delay_s=delay_s: time.sleep(delay_s))
+                asked = bucket.requests
+                asked.clear()
+                name = f"bucket that takes {delay_s * 1000:g} ms"
+            before, began = app.store.size_bytes(), time.perf_counter()
+            add(app, folder)
+            seconds, added = time.perf_counter() - began, len(asked)
+            with app.store.read() as txn:
+                found = [(doc.raw_path, doc.raw_sha256) for doc in docs.all_latest(txn)]
+            began = time.perf_counter()
+            for path, sha256 in found:
+                app.content.read(path, sha256)
+            said(
+                f"originals of 256 KB in the {name}",
+                add_ms_each=seconds * 1000 / count,
+                read_ms_each=(time.perf_counter() - began) * 1000 / count,
+                requests_to_add_each=added / count,
+                requests_to_read_each=(len(asked) - added) / count,
+                database_bytes_each=(app.store.size_bytes() - before) / count,
+            )
+
+
 def main() -> None:
     """Measure, and print one JSON document a line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--passages", type=int, default=5_000)
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--worked", type=int, default=4_000)
+    parser.add_argument("--originals", type=int, default=100)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as made, running_server() as server:
         scratch = Path(made)
@@ -233,6 +281,7 @@ def main() -> None:
                 app.catch_up()
                 search_all(app, list(corpus.queries(WARM_UP)))
                 round_trips(app, proxy, scratch, asked.queries)
+        originals(server, scratch, asked.originals)
         workers(server.home, scratch, asked.worked, "postgres")
         workers(lambda name: str(scratch / name), scratch, asked.worked, "lmdb")
 

@@ -1,6 +1,7 @@
 """Notes to measure with: made up, the same on every run, with words as unevenly used as in life."""
 
 import json
+import os
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,10 @@ from kb.model.ids import sha256_hex
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+# As the command and the server set it, and before anybody imports numpy: the algebra's other
+# threads wait by spinning, which would count as processor time of whatever runs meanwhile.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _SYLLABLES = (
     "ba",

@@ -16,9 +16,11 @@ from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest
 from kb.store.content.database import local_folder
+from kb.store.postgres import reads
 
 SEARCH_MAX = 15
 DOC_MAX = 30
+DOCS_MAX = 500
 CATCH_UP_MAX = 20
 PASSAGES = 20
 DOCS = 50
@@ -82,7 +84,14 @@ def counted(proxy: CountingProxy, do: Callable[[], object]) -> int:
     return proxy.round_trips - before
 
 
-def test_few_round_trips(app: App, proxy: CountingProxy, tmp_path: Path) -> None:
+def forget(read: reads.Reads, changes: object) -> reads.Reads:
+    """Nothing is known of the next commit."""
+    return reads.Reads(read.number + 1, 1 << 23)
+
+
+def test_few_round_trips(
+    app: App, proxy: CountingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A search, a doc that is worked off, and an index that catches up ask for many rows at once.
 
     Also a search after others have written, when nothing that was read before is true for sure.
@@ -109,3 +118,8 @@ def test_few_round_trips(app: App, proxy: CountingProxy, tmp_path: Path) -> None
     add(app, tmp_path / "two")
     for query in ("garden river", "copper"):
         assert counted(proxy, lambda query=query: search(query)) <= SEARCH_MAX  # type: ignore[misc]
+    write(tmp_path / "more", range(2 + DOCS, 2 + 2 * DOCS))
+    add(app, tmp_path / "more")
+    # As another process works, which has not written the chunks that it embeds.
+    monkeypatch.setattr(reads.Reads, "after", forget)
+    assert counted(proxy, lambda: work(pool)) <= DOCS_MAX

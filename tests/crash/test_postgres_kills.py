@@ -18,9 +18,9 @@ from nodes import Node
 from postgres_server import PostgresServer, running_server
 from test_random_kills import campaign
 
-KILLS = 12
+KILLS = 6
 KILLS_LONG = int(os.environ.get("KB_KILLS", "300"))
-RESTARTS = 3
+RESTARTS = 2
 RESTARTS_LONG = 20
 
 

@@ -16,7 +16,7 @@ import crash_processes
 import pytest
 from crash_rig import Rig, wait_until
 
-KILLS: Final = 72
+KILLS: Final = 24
 KILLS_LONG: Final = int(os.environ.get("KB_KILLS", "1000"))
 KILLS_PER_LOOK: Final = 24
 # A machine that comes to less work between two kills is given more of them, up to so many times.

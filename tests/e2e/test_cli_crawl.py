@@ -1,5 +1,6 @@
 """Sites and feeds by the real commands: what they print, and how they end."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,3 +163,23 @@ def test_a_page_that_comes_back(rig: Rig, docs_site: DocSite) -> None:
     docs_site.pages[path] = page
     assert "1 resurrected" in rig.call("sync-all", "--interval-min", 0).out
     assert rig.docs()["page-3.html"]["doc_id"] == ident
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
+def test_scans_of_a_site_are_read(rig: Rig, docs_site: DocSite) -> None:
+    """In the background, as those of a folder; two scans of one name are two docs."""
+    from pdf_shapes import drawn, lines, scanned
+
+    from kb.intake.canonicalize.pdf.render import page_picture
+
+    for path, words in (("/a/plan.pdf", "The garden gate is green"), ("/b/plan.pdf", "An ox")):
+        picture = page_picture(drawn(lines([words])), 0, "a.pdf")
+        page = DocPage(path, "", raw=scanned(picture), mime="application/pdf")
+        docs_site.pages[path] = page
+        docs_site.pages["/"].links += (path,)
+    report = added(rig, "--crawl", docs_site.url("/"), "--no-wait", "--json")
+    assert (report.code, report.json["added"], report.json["ocr_waiting"]) == (0, 14, 2)
+    assert rig.call("worker", "--drain").code == 0
+    (hit, *_) = rig.call("search", "garden gate", "--mode", "lexical", "--json").json["hits"]
+    assert (hit["source"], hit["ocr"]) == (docs_site.url("/a/plan.pdf"), True)
+    assert added(rig, "--crawl", docs_site.url("/")).out == "14 unchanged of 14 scanned\n"

@@ -68,12 +68,12 @@ def test_the_first_add_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     """
     folder = tmp_path / "vault"
     folder.mkdir()
-    for n in range(60):
+    for n in range(30):
         words = " ".join(f"kettle{n} leaf{m} water" for m in range(400))
         (folder / f"{n:03}.md").write_text(f"# Note {n}\n\n{words}\n")
     code, shown = on_terminal([KB, "--home", str(home.root), "add", str(folder)])
     assert code == 0
-    assert "60 of 60 files" in shown
+    assert "30 of 30 files" in shown
     assert re.search(r"\d+/s", shown)
     assert "a search by words finds what is in already" in shown
     counts = re.findall(r"([\d,]+) of ([\d,]+)(\+?) passages", shown)
@@ -81,7 +81,7 @@ def test_the_first_add_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     assert done == sorted(done)
     assert totals[-1] == home.run("stats", "--json").json["passages"]
     assert re.search(r"\d+ s left", shown)
-    assert shown.endswith("60 added of 60 scanned\r\nkb: find it with: kb search WORDS\r\n")
+    assert shown.endswith("30 added of 30 scanned\r\nkb: find it with: kb search WORDS\r\n")
 
 
 def test_what_is_skipped_is_one_line_on_a_terminal(home: Home, tmp_path: Path) -> None:

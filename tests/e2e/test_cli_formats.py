@@ -75,6 +75,38 @@ def test_cells_and_slides_are_places(tmp_path: Path) -> None:
         assert row["locator"] == locator
 
 
+def test_subtitles_say_when_and_slides_of_packs_where(tmp_path: Path) -> None:
+    """The time of the passage; a show that came in a pack has its slides, too."""
+    home, film = Home(tmp_path / "home"), tmp_path / "film.vtt"
+    cues = (
+        f"{n // 60:02}:{n % 60:02}:00.000 --> {n // 60:02}:{n % 60:02}:50.000\n"
+        f"Sentence {n} of the film speaks of gadget{n} at some length."
+        for n in range(90)
+    )
+    film.write_text("WEBVTT\n\n" + "\n\n".join(cues))
+    home.run(
+        "add",
+        film,
+        ROOT / "examples/formats/grafting.pptx",
+        "--tags",
+        "shown",
+        "--visibility",
+        "public",
+    )
+    (hit,) = home.run("search", "gadget77", "--mode", "lexical", "-k", 1, "--json").json["hits"]
+    hour, minute, second = map(int, hit["locator"].removeprefix("at ").split(":"))
+    assert second == 0
+    assert 60 <= 60 * hour + minute <= 77
+    assert hit["text"].startswith(f"[{hour}:{minute:02}:00] ")
+    pack, other = tmp_path / "shown.tar", Home(tmp_path / "other")
+    made = home.run("pack", "export", "--tag", "shown", "--to", pack, "--title", "Shown")
+    assert made.code == 0, made.err
+    taken = other.run("pack", "add", pack)
+    assert taken.code == 0, taken.err
+    (hit,) = other.run("search", "scion", "--mode", "lexical", "-k", 1, "--json").json["hits"]
+    assert hit["locator"] == "slide 1"
+
+
 def test_a_plain_text_of_before_is_read_by_its_new_parser(tmp_path: Path) -> None:
     """A CSV file that an earlier kb took for plain text becomes a table at the next look."""
     home, file = Home(tmp_path / "home"), tmp_path / "a.csv"

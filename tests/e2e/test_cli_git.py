@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import picture_files as pictures
 import pytest
 from crash_rig import CFG, Rig, assert_adds_up
 from git_host import packs_sent, serves, ssh_stand_in
@@ -250,3 +251,27 @@ def test_killed_on_the_way(rig: Rig, repo: Path) -> None:
     assert paths(rig)["m1.md"] == before["n1.md"]
     rig.drain()
     rig.check()
+
+
+def test_pictures_are_taken_by_name(rig: Rig, repo: Path) -> None:
+    """As those of a folder are, and no copy is kept; a file that changes is read again."""
+    photo = repo / "docs/IMG_1234.JPG"
+    photo.write_bytes(pictures.jpeg(exif=pictures.CAMERA))
+    (repo / "docs/guide.md").write_text("# Guide\n\nSee ![[IMG_1234.JPG]].\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "a picture")
+    address = f"git+file://{repo}"
+    report = rig.call("add", address, "--json")
+    assert (report.code, report.json["added"], report.json["ocr_waiting"]) == (0, 5, 0)
+    ids = paths(rig)
+    (hit, *_) = rig.call("search", "IMG_1234.JPG", "--json").json["hits"]
+    assert (hit["doc_id"], hit["date"][:10]) == (ids["docs/IMG_1234.JPG"], "2019-05-03")
+    (linked,) = rig.call("show", ids["docs/guide.md"], "--json").json["links"]
+    assert linked["doc_id"] == ids["docs/IMG_1234.JPG"]
+    assert not list((rig.home / "raw").rglob("*.jpeg")) + list((rig.home / "raw").rglob("*.jpg"))
+    assert rig.call("check").code == 0
+    assert "kb keeps no copy" in rig.call("export", ids["docs/IMG_1234.JPG"], "--raw").err
+    photo.write_bytes(pictures.jpeg(exif=pictures.CAMERA, size=(100, 900)))
+    git(repo, "commit", "-q", "-a", "-m", "another one")
+    assert "1 updated" in rig.call(*SYNC).out
+    assert rig.call("add", address, "--json").json["unchanged"] == 5

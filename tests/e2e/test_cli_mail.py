@@ -1,4 +1,5 @@
 """Mailboxes and mails, by the real command: each mail is a doc, counted, kept and removed."""
+# Long because every form in which mail comes has its sample here.
 
 import io
 import mailbox
@@ -13,7 +14,6 @@ import pytest
 from commands import Home, Ran, accounted, surroundings
 from test_cli_bad_input import pdf
 
-REAL = Path(__file__).resolve().parents[3] / "shared/data/files"
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
@@ -398,38 +398,3 @@ def old_mailbox() -> Callable[[Home, Path], None]:
             ingestor.commit([ingestor.stage(request)])
 
     return take
-
-
-def test_a_folder_of_mails(tmp_path: Path) -> None:
-    """The mails of a Maildir are docs, and stay the same ones when they are read and answered."""
-    home, box = Home(tmp_path / "home"), tmp_path / "Mail"
-    maildir = mailbox.Maildir(box)
-    keys = [maildir.add(mail(number)) for number in range(3)]
-    maildir.close()
-    (box / "dovecot-uidlist").write_text("3 V1 N4")
-    report = home.run("add", box, "--json")
-    assert (report.json["added"], report.json["skipped"]) == (3, 1)
-    before = set(rows(home).values())
-    assert len(home.run("ls", "--json", "--from", "ada").json["docs"]) == 3
-    for key in keys:
-        (box / "new" / key).rename(box / "cur" / f"{key}:2,S")
-    assert home.run("sync-all", "--interval-min", "0").code == 0
-    assert set(rows(home).values()) == before
-    (box / "cur" / f"{keys[0]}:2,S").unlink()
-    assert home.run("sync-all", "--interval-min", "0").code == 0
-    assert len(rows(home)) == 2
-
-
-def test_mails_of_outlook(tmp_path: Path) -> None:
-    """Have people, ids and attachments, as all others."""
-    found = sorted(REAL.glob("**/*msg_with_attachment.msg"))
-    if not found:
-        pytest.skip("no mail of Outlook here")
-    home = Home(tmp_path / "home")
-    file = tmp_path / "a.msg"
-    file.write_bytes(found[0].read_bytes())
-    added = home.run("add", file)
-    assert "attachments: 1 added, 1 failed" in added.out
-    assert added.err.endswith("kb: 1 attachment failed\n")
-    listed = home.run("ls", "--from", "alice@", "--to", "bob@", "--json").json["docs"]
-    assert {row["source"].rpartition("/")[2] for row in listed} == {"a.msg", "test.txt"}

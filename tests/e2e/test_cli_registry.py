@@ -269,12 +269,12 @@ def test_two_syncs_at_once(reader: Reader, server: LoopbackServer) -> None:
     reader.check()
 
 
-def test_a_thousand_entries_ask_no_model(
+def test_two_hundred_entries_ask_no_model(
     tmp_path: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All come with their vectors: no text is cut or embedded, and no job is left."""
     publisher = Publisher(tmp_path)
-    for number in range(1_000):
+    for number in range(200):
         publisher.write(f"entry-{number}")
     publisher.publish()
     reader = Reader(tmp_path / "reader")
@@ -282,9 +282,9 @@ def test_a_thousand_entries_ask_no_model(
     with monkeypatch.context() as patched:
         no_model(patched)
         report = reader.sync()
-        assert (report["new"], report["ready"]) == (1_000, 1_000)
+        assert (report["new"], report["ready"]) == (200, 200)
         fresh(server)
-        assert reader.counts(reader.sync()) == {"unchanged": 1_000}
+        assert reader.counts(reader.sync()) == {"unchanged": 200}
         assert fresh(server) == ["/index.json"]
     stats = reader.stats()
-    assert (stats["vectors"], stats["passages"], stats["jobs"]["ready"]) == (2_000, 2_000, 0)
+    assert (stats["vectors"], stats["passages"], stats["jobs"]["ready"]) == (400, 400, 0)

@@ -25,7 +25,7 @@ from kb.serve.http_routes import Route
 from kb.serve.http_server import all_routes
 
 # `make fuzz-http` asks for more.
-EXAMPLES: Final = int(os.environ.get("KB_FUZZ_EXAMPLES", "10"))
+EXAMPLES: Final = int(os.environ.get("KB_FUZZ_EXAMPLES", "5"))
 CHECKS: Final = [
     not_a_server_error,
     status_code_conformance,
@@ -102,12 +102,17 @@ def fitted(said: Any, known: Mapping[str, list[str]], draw: st.DrawFn) -> Any:
     return said
 
 
+@pytest.fixture(scope="module")
+def described(server: Running) -> Any:
+    """What the server says of itself."""
+    return schemathesis.openapi.from_dict(server.get("/openapi.json").json)
+
+
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_an_operation_does_what_it_says(
-    server: Running, known: Mapping[str, list[str]], route: Route
+    server: Running, described: Any, known: Mapping[str, list[str]], route: Route
 ) -> None:
     """No defect, and no status, header, type or body that the description does not have."""
-    described = schemathesis.openapi.from_dict(server.get("/openapi.json").json)
     operation = described[route.path][route.method]
 
     @hypothesis.given(operation.as_strategy(), st.data())

@@ -9,7 +9,8 @@ from store_page_sweep import filled, pages_of, sweep
 
 from kb.store.store import Store
 
-SAMPLED = 20
+# `make test-crash` has every page.
+SAMPLED = 10
 WORDS = ("quince", "medlar", "damson")
 
 
@@ -18,12 +19,12 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
     return filled(tmp_path_factory.mktemp("whole"))
 
 
-@pytest.mark.parametrize("share", range(4))
+@pytest.mark.parametrize("share", range(2))
 def test_some_lost_pages(rig: Rig, tmp_path: Path, share: int) -> None:
     """Both roots, and pages from all over the file."""
     pages = sorted({0, 1, *(number * pages_of(rig) // SAMPLED for number in range(SAMPLED))})
-    told = sweep(rig, pages[share::4], tmp_path)
-    assert told.untouched + told.mended <= len(pages[share::4])
+    told = sweep(rig, pages[share::2], tmp_path)
+    assert told.untouched + told.mended <= len(pages[share::2])
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import re
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.intake.chunker.blocks import parse_blocks
@@ -51,7 +51,6 @@ noise = st.text(alphabet="#-*>`~|<! \n\n\f.ab1:=漢。\t\u0301\U0001f469\u200d",
 anything = st.one_of(structured, noise, st.text(max_size=200))
 
 
-@settings(max_examples=150, deadline=None)
 @given(anything)
 def test_passages_are_exact_ordered_and_cover_all(markdown: str) -> None:
     """Offsets are exact, starts and ends rise, and what no passage holds is white space."""
@@ -70,7 +69,6 @@ def test_passages_are_exact_ordered_and_cover_all(markdown: str) -> None:
     assert "".join(missed).strip() == ""
 
 
-@settings(max_examples=150, deadline=None)
 @given(anything, st.sampled_from([16, 32, 64]), st.sampled_from(["", "A title", "long " * 30]))
 def test_passages_fit_the_budget(markdown: str, tokens_max: int, title: str) -> None:
     """Prefix (up to a third), passage and two special tokens fit; `tokens` is what it says."""
@@ -82,14 +80,12 @@ def test_passages_fit_the_budget(markdown: str, tokens_max: int, title: str) -> 
         assert abs(passage.tokens - len(spans_of([passage.text])[0])) <= 1
 
 
-@settings(max_examples=150, deadline=None)
 @given(anything)
 def test_cutting_is_deterministic(markdown: str) -> None:
     """Equal markdown gives equal passages."""
     assert cut(markdown) == cut(markdown)
 
 
-@settings(max_examples=200, deadline=None)
 @given(anything)
 def test_what_fits_is_one_passage(markdown: str) -> None:
     """A markdown that fits with any path is not cut."""
@@ -98,7 +94,6 @@ def test_what_fits_is_one_passage(markdown: str) -> None:
         assert len(passages) == 1
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(prose, fence, table), min_size=3, max_size=8), st.sampled_from([32, 48]))
 def test_fences_and_rows_that_fit_stay_whole(made: list[str], tokens_max: int) -> None:
     """No edge of a passage lies inside a fence or a row that fits the budget."""
@@ -117,7 +112,6 @@ def test_fences_and_rows_that_fit_stay_whole(made: list[str], tokens_max: int) -
         at = markdown.index(text, at) + len(text) if not kept else at + len(kept[-1])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(20, 90), min_size=3, max_size=8), st.data())
 def test_an_edit_stays_in_its_section(sizes: list[int], data: st.DataObject) -> None:
     """Sections that are not packed with an edited one keep their passages."""
@@ -138,7 +132,6 @@ def test_an_edit_stays_in_its_section(sizes: list[int], data: st.DataObject) -> 
     assert others(write(sizes)) == others(write(changed))
 
 
-@settings(max_examples=150, deadline=None)
 @given(anything, st.sampled_from([16, 32, 512]), st.integers(1, 3))
 def test_no_passage_spans_two_sections(markdown: str, tokens_max: int, level: int) -> None:
     """Up to the level that is asked for, a heading stands in a passage behind bare headings only.
@@ -167,7 +160,6 @@ def test_no_passage_spans_two_sections(markdown: str, tokens_max: int, level: in
                 assert held[place - 1].level < one.level
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=2, max_size=8), st.data())
 def test_an_edit_of_one_section_changes_no_other_passage(
     sizes: list[int], data: st.DataObject

@@ -437,6 +437,10 @@ class OnLmdb(StoreAndJobs):
     make_env = staticmethod(LmdbEnvironment)
 
 
+# As many as other properties have: `make test-properties` has more.
+EXAMPLES = settings().max_examples
+
+
 def run(machine: type[StoreAndJobs], examples: int, steps: int) -> None:
     run_machine(
         machine,
@@ -462,9 +466,9 @@ def ids_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_in_memory() -> None:
     """Whatever is done, the store in memory agrees with the dictionaries and with itself."""
-    run(InMemory, examples=80, steps=80)
+    run(InMemory, examples=EXAMPLES, steps=80)
 
 
 def test_on_lmdb() -> None:
     """The same on LMDB."""
-    run(OnLmdb, examples=8, steps=40)
+    run(OnLmdb, examples=-(-EXAMPLES // 8), steps=40)

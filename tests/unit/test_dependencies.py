@@ -38,7 +38,7 @@ def names_in(tree: ast.Module) -> Iterator[str]:
 
 def test_what_is_imported_is_declared() -> None:
     """Nothing is there only because something else brings it along."""
-    extras = ("hnsw", "postgres", "s3", "serve", "st")
+    extras = ("code", "hnsw", "postgres", "s3", "serve", "st")
     shipped = [*PROJECT["dependencies"], *(line for extra in extras for line in EXTRAS[extra])]
     declared = {canonicalize_name(Requirement(line).name) for line in shipped}
     # sentence-transformers runs on torch, and chroma-hnswlib holds hnswlib, whether it is there.

@@ -3,6 +3,7 @@
 # Long because it holds a table with an entry for each command, and a test for each document.
 
 import ast
+import functools
 import importlib
 import json
 import re
@@ -88,12 +89,17 @@ def every_command() -> dict[str, click.Command]:
     return {name: command(name) for name in COMMANDS} | inner
 
 
-@pytest.mark.parametrize("words", every_command())
-def test_the_reference_has_every_option_of_a_command(words: str) -> None:
+def test_the_reference_has_every_option_of_a_command() -> None:
     """The table of a command lists its options, all of them and no others."""
-    level = "###" if " " in words else "##"
-    text = section(CLI, f"{level} `kb {words}`").split("\n### ")[0]
-    assert documented_options(text) == options_of(every_command()[words]) - {"-h", "--help"}
+    commands = every_command()
+    assert len(commands) > len(COMMANDS)
+    said = {}
+    for words in commands:
+        level = "###" if " " in words else "##"
+        text = section(CLI, f"{level} `kb {words}`").split("\n### ")[0]
+        said[words] = documented_options(text)
+    options = {words: options_of(found) - {"-h", "--help"} for words, found in commands.items()}
+    assert said == options
 
 
 def test_the_reference_says_what_every_option_does() -> None:
@@ -189,18 +195,18 @@ def test_the_reference_has_the_exit_codes_of_the_error_tree() -> None:
     assert codes == {0, 130} | {cls.exit_code for cls in every_error()}
 
 
-@pytest.mark.parametrize("name", shapes())
-def test_the_reference_shows_the_fields_that_json_has(name: str) -> None:
+def test_the_reference_shows_the_fields_that_json_has() -> None:
     """The document under a command's heading has the fields of its records, and no others."""
-    block = re.search(r"```json\n(.*?)```", section(JSON, f"## `kb {name} --json`"), re.DOTALL)
-    assert block is not None
-    shown = json.loads(block[1])
-    for path, record in shapes()[name]:
-        part = shown
-        for step in filter(None, path.split(".")):
-            part = part[step]
-            part = part[0] if isinstance(part, list) else part
-        assert set(part) == set(record.__struct_encode_fields__)
+    for name, records in shapes().items():
+        block = re.search(r"```json\n(.*?)```", section(JSON, f"## `kb {name} --json`"), re.DOTALL)
+        assert block is not None, name
+        shown = json.loads(block[1])
+        for path, record in records:
+            part = shown
+            for step in filter(None, path.split(".")):
+                part = part[step]
+                part = part[0] if isinstance(part, list) else part
+            assert set(part) == set(record.__struct_encode_fields__), (name, path)
 
 
 def test_every_json_option_has_its_document() -> None:
@@ -269,30 +275,44 @@ def test_the_architecture_has_the_layers_of_the_import_contract() -> None:
     assert said == wings["layers"]
 
 
+@functools.cache
 def anchors(path: Path) -> set[str]:
     headings = re.findall(r"(?m)^#+ (.*)$", path.read_text("utf-8"))
     return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in headings}
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
-def test_links_lead_somewhere(path: Path) -> None:
-    """Each relative link names a file that is there, and a heading in it."""
+def dead_links(path: Path) -> Iterator[str]:
+    """The relative links of a document that lead nowhere."""
     text = re.sub(r"(?s)```.*?```", "", path.read_text("utf-8"))
     for target in re.findall(r"\]\(([^)]+)\)", text):
         if "://" in target:
             continue
         name, _, anchor = target.partition("#")
         file = (path.parent / name).resolve() if name else path
-        assert file.exists(), target
-        assert not anchor or anchor in anchors(file), target
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            yield f"{path.relative_to(ROOT)}: {target}"
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
-def test_files_that_are_named_are_there(path: Path) -> None:
+def test_links_lead_somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each relative link names a file that is there, and a heading in it."""
+    assert len(DOCS) > 100
+    assert [link for path in DOCS for link in dead_links(path)] == []
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("# A b\n\n[x](#a-b) [x](page.md#a-b) [x](none.md) [x](#c) [x](https://a.b/)\n")
+    assert list(dead_links(page)) == ["page.md: none.md", "page.md: #c"]
+
+
+def test_files_that_are_named_are_there() -> None:
     """A file of ours that a document names between backticks exists."""
     folders = r"(?:kb|cli|docs|tests|scripts|examples)"
-    for name in re.findall(rf"`({folders}/[\w./-]+)`", path.read_text("utf-8")):
-        assert (ROOT / name).exists(), name
+    named = [
+        (str(path.relative_to(ROOT)), name)
+        for path in DOCS
+        for name in re.findall(rf"`({folders}/[\w./-]+)`", path.read_text("utf-8"))
+    ]
+    assert len(named) > 100
+    assert [(path, name) for path, name in named if not (ROOT / name).exists()] == []
 
 
 def test_the_invariants_are_numbered_in_order() -> None:
@@ -310,28 +330,35 @@ def named_tests(text: str) -> list[str]:
     return re.findall(r"`(tests/[\w/]+\.py::\w+(?:::\w+)?)`", text)
 
 
-@pytest.mark.parametrize("number", invariants())
-def test_an_invariant_names_what_holds_it(number: str) -> None:
+def test_an_invariant_names_what_holds_it() -> None:
     """Each has at least one test."""
-    assert named_tests(invariants()[number])
+    assert [number for number, text in invariants().items() if not named_tests(text)] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(named_tests(INVARIANTS))))
-def test_a_test_that_is_named_is_there_and_runs(name: str) -> None:
+@functools.cache
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text("utf-8"))
+
+
+def test_a_test_that_is_named_is_there_and_runs() -> None:
     """Each test that docs/invariants.md names is collected by pytest, and not always skipped."""
-    file, *path = name.split("::")
-    tree = ast.parse((ROOT / file).read_text("utf-8"))
-    assert Path(file).name.startswith("test_")
-    assert "skip" not in _marks_of_module(tree)
-    scope: list[ast.stmt] = tree.body
-    for step in path:
-        found = [node for node in scope if getattr(node, "name", None) == step]
-        assert len(found) == 1, f"{step} is not in {file}"
-        node = found[0]
-        assert isinstance(node, ast.FunctionDef | ast.ClassDef)
-        assert not {"skip", "slow"} & {_mark(decorator) for decorator in node.decorator_list}
-        scope = node.body
-    assert path[-1].startswith("test_")
+    names = sorted(set(named_tests(INVARIANTS)))
+    assert len(names) > 200
+    for name in names:
+        file, *path = name.split("::")
+        tree = parsed(file)
+        assert Path(file).name.startswith("test_"), name
+        assert "skip" not in _marks_of_module(tree), name
+        scope: list[ast.stmt] = tree.body
+        for step in path:
+            found = [node for node in scope if getattr(node, "name", None) == step]
+            assert len(found) == 1, f"{step} is not in {file}"
+            node = found[0]
+            assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+            marks = {_mark(decorator) for decorator in node.decorator_list}
+            assert not {"skip", "slow"} & marks, name
+            scope = node.body
+        assert path[-1].startswith("test_"), name
 
 
 def _mark(decorator: ast.expr) -> str:
@@ -359,13 +386,19 @@ def modules_with_all() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", modules_with_all())
-def test_what_a_room_offers_is_there(name: str) -> None:
+def test_what_a_room_offers_is_there() -> None:
     """`__all__` names what exists, once, and all that a package took in to hand on."""
+    names = modules_with_all()
+    assert len(names) > 20
+    for name in names:
+        _check_offers(name)
+
+
+def _check_offers(name: str) -> None:
     module = importlib.import_module(name)
     offered = module.__all__
-    assert len(set(offered)) == len(offered)
-    assert all(hasattr(module, one) for one in offered)
+    assert len(set(offered)) == len(offered), name
+    assert all(hasattr(module, one) for one in offered), name
     tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
     taken = {
         alias.asname or alias.name
@@ -375,4 +408,4 @@ def test_what_a_room_offers_is_there(name: str) -> None:
     }
     # What kb itself offers is loaded when it is asked for; the library's own test holds it.
     if str(module.__file__).endswith("__init__.py") and name != "kb":
-        assert taken == set(offered)
+        assert taken == set(offered), name

@@ -82,6 +82,7 @@ def identifiers(path: Path, tree: ast.Module) -> Iterator[str]:
             yield node.arg
 
 
+@cache
 def words_of(name: str) -> set[str]:
     """The words of an identifier, in lower case: `_HomeCrew` and `home_crew` have two."""
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
@@ -110,10 +111,15 @@ def test_the_glossary_has_each_term_once() -> None:
     assert [term for term, count in counts.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("term", terms())
-def test_a_term_of_the_glossary_is_used(term: str) -> None:
+def test_a_term_of_the_glossary_is_used() -> None:
     """In kb/ or in another document; part of an identifier counts."""
-    assert re.search(rf"(?<![a-z]){re.escape(term.lower())}(?![a-z])", prose())
+    text = prose()
+    unused = [
+        term
+        for term in terms()
+        if not re.search(rf"(?<![a-z]){re.escape(term.lower())}(?![a-z])", text)
+    ]
+    assert unused == []
 
 
 def test_what_the_glossary_names_is_there() -> None:
@@ -142,7 +148,7 @@ def test_words_that_were_given_up_stay_away() -> None:
         for folder in ("kb", "cli")
         for path, tree in trees(folder)
         for name in identifiers(path, tree)
-        if words_of(name) & set(GIVEN_UP)
+        if not words_of(name).isdisjoint(GIVEN_UP)
     ]
     assert offences == []
 
@@ -202,7 +208,9 @@ def test_code_says_chunk_for_what_people_read_as_passage() -> None:
         f"{path.relative_to(ROOT)}: {remark[:60]}"
         for path, tree in trees("kb")
         for remark in remarks(path, tree)
-        if re.search(r"(?i)\bpassages?\b(?!/)", remark) and remark not in shown
+        if "passage" in remark.lower()
+        and re.search(r"(?i)\bpassages?\b(?!/)", remark)
+        and remark not in shown
     ]
     assert offences == []
 

@@ -168,3 +168,52 @@ def test_commands_that_the_guides_show_are_there() -> None:
         command = group.get_command(context, name)
         if isinstance(command, click.Group) and inner:
             assert inner in command.commands
+
+
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+
+def recipes() -> dict[str, str]:
+    """The targets that are commands, with what they run."""
+    (phony,) = re.findall(r"(?m)^\.PHONY: (.*)$", MAKEFILE)
+    text = dict.fromkeys(phony.split(), "")
+    for name, recipe in re.findall(r"(?m)^([\w-]+):[^\n=]*\n((?:\t.*\n)*)", MAKEFILE):
+        text[name] = recipe
+    return text
+
+
+def test_help_has_every_target() -> None:
+    """Each target that is a command has a line, and no line is of another."""
+    said = set(re.findall(r'(?m)^\t@echo "make ([\w-]+) ', MAKEFILE))
+    assert said == set(recipes()) - {"help"}
+
+
+def test_ci_makes_what_there_is() -> None:
+    """.ci/run calls targets of the Makefile, the tests among them."""
+    called = set(re.findall(r"(?m)^make ([\w-]+)$", (ROOT / ".ci/run").read_text("utf-8")))
+    assert {"check", "demo", "test"} <= called <= set(recipes())
+
+
+def test_every_long_campaign_has_its_target() -> None:
+    """Whatever `make test` leaves out is run by a target, which CONTRIBUTING.md explains."""
+    run = {
+        name: re.search(r"-m slow (\S+)", recipe)
+        for name, recipe in recipes().items()
+        if "-m slow" in recipe
+    }
+    places = [ROOT / match[1] for match in run.values() if match]
+    assert len(places) == len(run) > 5
+    slow = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "pytest.mark.slow" in path.read_text("utf-8") and path != Path(__file__)
+    ]
+    assert len(slow) > 5
+    left = [path for path in slow if not any(path.is_relative_to(place) for place in places)]
+    assert left == []
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    explained = set(re.findall(r"(?m)^\| `make ([\w-]+)` \|", guide))
+    assert explained == {*run, "fuzz-http", "test-properties"}
+    campaigns = re.findall(r"(?m)^campaigns: (.*)$", MAKEFILE)[0].split()
+    # Those of tests/crash have the kills on a database among them.
+    assert {*campaigns, "test-postgres"} == explained

@@ -40,6 +40,7 @@ OWNERS = {
     "pypdfium2": "kb/intake/canonicalize",
     "lxml": "kb/intake/canonicalize",
     "chardet": "kb/intake/canonicalize",
+    "tree_sitter": "kb/intake/canonicalize",
     "yaml": "kb/intake/canonicalize",
     "pathspec": "kb/intake/sync",
     "dulwich": "kb/intake/git kb/knowledge/notebook",

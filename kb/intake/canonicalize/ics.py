@@ -21,6 +21,7 @@ _SHOWN: Final = {
     "DTEND": "Until",
     "DUE": "Due",
     "RRULE": "Repeats",
+    "EXDATE": "Not on",
     "LOCATION": "Where",
     "ORGANIZER": "Organizer",
     "ATTENDEE": "With",
@@ -28,6 +29,27 @@ _SHOWN: Final = {
     "CATEGORIES": "Categories",
     "URL": "Link",
 }
+_UNITS: Final = {
+    "SECONDLY": "second",
+    "MINUTELY": "minute",
+    "HOURLY": "hour",
+    "DAILY": "day",
+    "WEEKLY": "week",
+    "MONTHLY": "month",
+    "YEARLY": "year",
+}
+_DAYS: Final = {
+    "MO": "Monday",
+    "TU": "Tuesday",
+    "WE": "Wednesday",
+    "TH": "Thursday",
+    "FR": "Friday",
+    "SA": "Saturday",
+    "SU": "Sunday",
+}
+_DAY: Final = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
+_ORDINALS: Final = {"1": "first ", "2": "second ", "3": "third ", "4": "fourth ", "-1": "last "}
+_RULE_PARTS: Final = frozenset({"FREQ", "INTERVAL", "BYDAY", "UNTIL", "COUNT", "WKST"})
 Entry = dict[str, list[str]]
 
 
@@ -81,6 +103,10 @@ def _entries(text: str, calendar: Entry) -> Iterator[Entry]:
 def _value(name: str, parameters: str, value: str) -> str:
     if name in ("DTSTART", "DTEND", "DUE"):
         return _moment(value, parameters)
+    if name == "EXDATE":
+        return ", ".join(_moment(part, parameters)[:10] for part in value.split(","))
+    if name == "RRULE":
+        return _repetition(value)
     if name in ("ORGANIZER", "ATTENDEE"):
         named = _CN.search(parameters)
         address = re.sub(r"^mailto:", "", value, flags=re.IGNORECASE)
@@ -98,6 +124,25 @@ def _moment(value: str, parameters: str) -> str:
         return date
     zone = _ZONE.search(parameters)
     return f"{date} {hour}:{minute}" + (" UTC" if is_utc else f" {zone[1]}" if zone else "")
+
+
+def _repetition(rule: str) -> str:
+    """A rule as people say it: `every 2 weeks on Thursday until 2027-01-01`; else as it stands."""
+    parts = dict(part.upper().partition("=")[::2] for part in rule.split(";"))
+    unit, every = _UNITS.get(parts.get("FREQ", "")), parts.get("INTERVAL", "1")
+    days = [_DAY.fullmatch(day) for day in filter(None, parts.get("BYDAY", "").split(","))]
+    if unit is None or not every.isdecimal() or None in days or not parts.keys() <= _RULE_PARTS:
+        return rule
+    said = f"every {unit}" if every == "1" else f"every {every} {unit}s"
+    names = [
+        _ORDINALS.get((day[1] or "").lstrip("+"), f"{day[1]}. " if day[1] else "") + _DAYS[day[2]]
+        for day in days
+        if day is not None
+    ]
+    said += f" on {', '.join(names)}" if names else ""
+    if until := parts.get("UNTIL"):
+        said += f" until {_moment(until, '')[:10]}"
+    return f"{said}, {parts['COUNT']} times" if "COUNT" in parts else said
 
 
 def _section(entry: Entry) -> Iterator[str]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import PluginFailed
+from kb.intake.canonicalize.grammars import installed_mimes
 from kb.model.code import CODE_MIMES
 from kb.model.decoding import convert
 from kb.model.doc import Doc
@@ -140,7 +141,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
     "mailbox": _own("mbox", version=2, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
-    "calendar": _own("ics", is_text=True, ics="text/calendar"),
+    "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
     "json": _own("structured", is_text=True, function="read_json", json="application/json"),
     "json lines": _own(
         "structured",
@@ -192,7 +193,16 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         avif="image/heic",
     ),
 }
-"""By name. All run in the child but those of plain text and markdown."""
+"""By name. All run in the child but those of plain text, markdown and source code."""
+
+BY_GRAMMAR: Final = msgspec.structs.replace(
+    BUILT_IN["code"],
+    read=f"{_ROOM}.grammar:read",
+    fallback=BUILT_IN["code"].read,
+    fingerprint="code-1+tree-1",
+    is_risky=True,
+)
+"""Reads source code where a grammar for it is installed."""
 
 
 class ParserTable(Struct, frozen=True, kw_only=True):
@@ -234,6 +244,7 @@ def parser_table() -> ParserTable:
 def table_of(plugins: Iterable[InstalledPlugin]) -> ParserTable:
     """Kb's own parsers and these plugins, which win; of two for one format the first one does."""
     by_mime = {mime: parser for parser in BUILT_IN.values() for mime in parser.mimes}
+    by_mime.update(dict.fromkeys(installed_mimes(), BY_GRAMMAR))
     mime_of = {end: mime for parser in BUILT_IN.values() for end, mime in parser.extensions.items()}
     taken: dict[str, str] = {}
     used: list[tuple[InstalledPlugin, ParserPlugin]] = []

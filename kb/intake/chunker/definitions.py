@@ -1,16 +1,19 @@
-"""Which parts does source code have? Its definitions, told by the form of their first lines.
+"""Which parts does source code have? Its definitions.
 
-No grammar is loaded. A definition reaches to the next line that is indented no further, and the
-comments and decorators right above it belong to it. So each part has the comment that explains it,
-and its path names what it is in.
+They are told by the form of their first lines, unless a grammar has found them
+(kb/intake/canonicalize/grammar.py). By its form a definition reaches to the next line that is
+indented no further. The comments and decorators right above it belong to it. So each part has the
+comment that explains it, and its path names what it is in.
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
 from kb.intake.chunker.blocks import Block
+from kb.model.definition import Definition
 
 _LEVELS_MAX: Final = 6
 _TITLE_CHARS_MAX: Final = 160
@@ -79,9 +82,13 @@ _ABOVE: Final = re.compile(r"(?:#|//|/\*|\*|@|\[\w|--|;;|'''|\"\"\"|%|\(\*)")
 _CLOSING: Final = re.compile(r"(?:[()\[\]{}<>;,]|end\b|else\b|elif\b|except\b|finally\b|catch\b|#)")
 
 
-def code_blocks(text: str) -> list[Block]:
-    """The definitions of a text as headings, and what is between them; each line in one block."""
-    return list(_CodeScanner(text).scan())
+def code_blocks(text: str, definitions: Sequence[Definition] = ()) -> list[Block]:
+    """The definitions of a text as headings, and what is between them; each line in one block.
+
+    Without `definitions` they are told by their form.
+    """
+    scanner = _ReadScanner(text, definitions) if definitions else _CodeScanner(text)
+    return list(scanner.scan())
 
 
 def defined_names(text: str) -> frozenset[str]:
@@ -109,6 +116,9 @@ def _defined_name(line: str) -> str:
 
 
 class _CodeScanner:
+    _knows_ends = False
+    """Whether an indent says for sure where a definition ends."""
+
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
         self.starts = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
@@ -119,7 +129,10 @@ class _CodeScanner:
         open_: list[tuple[int, str]] = []
         body: list[int] = []
         begun: list[int] = []
+        last = -1
         for at, line in enumerate(self.lines):
+            if at <= last:
+                continue
             stripped = line.strip()
             if not stripped:
                 begun.clear()
@@ -127,24 +140,32 @@ class _CodeScanner:
                 body = []
                 continue
             indent = self.indents[at]
-            if self._is_definition(at, stripped, [row for row, _ in open_]):
+            head = self._head(at, stripped, [row for row, _ in open_])
+            if head is not None:
+                last = head[-1]
+                title = self._title(head)
                 above = [row for row in begun if self.indents[row] >= indent]
                 first = above[0] if above else at
                 yield from self._code([row for row in body if row < first])
                 while open_ and open_[-1][0] >= indent:
                     open_.pop()
-                open_.append((indent, _title(stripped)))
-                yield self._heading(first, at, len(open_), _title(stripped))
+                open_.append((indent, title))
+                yield self._heading(first, last, len(open_), title)
                 body = []
                 begun.clear()
                 continue
             is_apart = not _CLOSING.match(stripped) and not _ABOVE.match(stripped)
-            if open_ and is_apart and not body and not begun and indent <= open_[-1][0]:
+            is_over = self._knows_ends or not (body or begun)
+            if open_ and is_apart and is_over and indent <= open_[-1][0]:
                 # The definition above is over: the line belongs to what that was in, or to none.
+                first = begun[0] if begun else at
+                yield from self._code([row for row in body if row < first])
                 while open_ and open_[-1][0] >= indent:
                     open_.pop()
                 title = open_[-1][1] if open_ else ""
-                yield self._heading(at, at, max(len(open_), 1), title)
+                yield self._heading(first, at, max(len(open_), 1), title)
+                body = []
+                begun.clear()
                 continue
             if self._continues(begun, at, stripped):
                 begun.append(at)
@@ -152,6 +173,10 @@ class _CodeScanner:
                 begun.clear()
             body.append(at)
         yield from self._code(body)
+
+    def _head(self, at: int, stripped: str, open_: list[int]) -> range | None:
+        """The lines of the signature of a definition that begins at a line; None if none does."""
+        return range(at, at + 1) if self._is_definition(at, stripped, open_) else None
 
     def _is_definition(self, at: int, stripped: str, open_: list[int]) -> bool:
         is_long = len(stripped) > _LINE_CHARS_MAX
@@ -172,6 +197,11 @@ class _CodeScanner:
         # The line, or the one below it, opens a body.
         below = next((row.strip() for row in self.lines[at + 1 : at + 3] if row.strip()), "")
         return stripped.endswith("{") or below.startswith("{")
+
+    def _title(self, head: range) -> str:
+        """The signature that lines hold, without what opens its body."""
+        signature = " ".join(self.lines[row].strip() for row in head)
+        return signature.rstrip("{:=( \t")[:_TITLE_CHARS_MAX]
 
     def _continues(self, begun: list[int], at: int, stripped: str) -> bool:
         """Whether a line may belong to the definition below it: a comment or a decorator."""
@@ -195,11 +225,39 @@ class _CodeScanner:
             yield Block(kind="code", start=self.starts[rows[0]], end=end)
 
 
+class _ReadScanner(_CodeScanner):
+    """Its definitions are given. Depths stand for indents: in how many of them a line is."""
+
+    _knows_ends = True
+
+    def __init__(self, text: str, definitions: Sequence[Definition]) -> None:
+        super().__init__(text)
+        changes = [0] * (len(self.lines) + 1)
+        depths: dict[int, int] = {}
+        self._heads: dict[int, range] = {}
+        open_ends: list[int] = []
+        for place in sorted(definitions, key=lambda place: (place.start, -place.end)):
+            while open_ends and open_ends[-1] <= place.name:
+                open_ends.pop()
+            first = self._row_of(place.start)
+            if first not in self._heads:
+                signature = max(first, self._row_of(place.signature))
+                self._heads[first] = range(signature, self._row_of(place.head_end) + 1)
+                depths[first] = len(open_ends)
+            changes[first + 1] += 1
+            changes[max(first, self._row_of(place.end - 1)) + 1] -= 1
+            open_ends.append(place.end)
+        self.indents = list(accumulate(changes))[: len(self.lines)]
+        for first, depth in depths.items():
+            self.indents[first] = depth
+
+    def _row_of(self, place: int) -> int:
+        return min(max(bisect_right(self.starts, place) - 1, 0), len(self.lines) - 1)
+
+    def _head(self, at: int, *_: object) -> range | None:
+        return self._heads.get(at)
+
+
 def _indent(line: str) -> int:
     lead = line[: len(line) - len(line.lstrip())]
     return len(lead.expandtabs(_TAB)) if "\t" in lead else len(lead)
-
-
-def _title(signature: str) -> str:
-    """The first line of a definition, without what opens its body."""
-    return signature.rstrip("{:=( \t")[:_TITLE_CHARS_MAX]

@@ -30,6 +30,8 @@ class FeedEntry(Struct, frozen=True, kw_only=True):
     """Another one if the entry has changed."""
     content: str | None
     """Its own full text as HTML; None if the page has it."""
+    summary: str = ""
+    """What the feed says of it as HTML, for an entry whose page cannot be had."""
 
 
 class _Feed:
@@ -119,8 +121,9 @@ def _entry(fields: dict[str, str], feed_url: str) -> FeedEntry | None:
     if not link and fields.get("guid is link") == "true" and "://" in ident[:12]:
         link = ident
     content = _content(fields)
+    summary = fields.get("description") or fields.get("summary") or ""
     if content is None and not link:
-        content = fields.get("description") or fields.get("summary") or None
+        content = summary or None
     url = _url(link, feed_url)
     if url is None and content is not None:
         url = f"{feed_url}#{sha256_hex(ident or content)[:16]}"
@@ -130,7 +133,14 @@ def _entry(fields: dict[str, str], feed_url: str) -> FeedEntry | None:
     changed = next((fields[name] for name in _CHANGES if fields.get(name)), "")
     version = changed[:64] or sha256_hex(f"{title}\n{content or ''}")[:16]
     date = next((fields[name] for name in _DATES if fields.get(name)), "")[:64]
-    return FeedEntry(url=url, title=title, date=_iso(date), version=version, content=content)
+    return FeedEntry(
+        url=url,
+        title=title,
+        date=_iso(date),
+        version=version,
+        content=content,
+        summary="" if content else summary,
+    )
 
 
 def _content(fields: dict[str, str]) -> str | None:

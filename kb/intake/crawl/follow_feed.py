@@ -3,6 +3,7 @@
 from msgspec import Struct, structs
 
 from kb.errors import KbError, SourceError, Transient, Unparsable
+from kb.intake.canonicalize.dates import iso_date
 from kb.intake.crawl.book import PageBook
 from kb.intake.crawl.feed import FeedEntry, entry_page, read_feed
 from kb.intake.crawl.judge import REMOVED
@@ -144,6 +145,9 @@ class FeedRun:
         except SourceError as error:
             self._leave(page, entry, error)
             return
+        # A page often does not say when it was written; its feed does.
+        date = canonical.date or iso_date(entry.date)
+        canonical = structs.replace(canonical, date=date)
         taken = structs.replace(
             page,
             state="taken",
@@ -156,7 +160,11 @@ class FeedRun:
         self._taker.take(taken, read, canonical)
 
     def _leave(self, page: SitePage, entry: FeedEntry, error: SourceError) -> None:
-        """An entry that cannot be had; what was taken of it before stays."""
+        """An entry whose page cannot be had is its summary; what was taken of it before stays."""
+        if page.doc != "own" and entry.summary:
+            told = structs.replace(entry, content=entry.summary, summary="")
+            self._take(page, told, _page_bytes(entry_page(told), "text/html", "utf-8", told))
+            return
         state = "taken" if page.doc == "own" else "left"
         self._book.put(
             structs.replace(page, state=state, lastmod=entry.version, reason=error.reason)

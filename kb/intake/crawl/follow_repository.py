@@ -187,7 +187,7 @@ class RepositoryRun:
         name = file.path.name
         mime = detect_mime(data, name)
         read = PageBytes(data=data, raw_sha256=sha256_hex(data), mime=mime, charset=None, name=name)
-        canonical = self._taker.read(read)
+        canonical = self._taker.read(read, takes_pictures=True)
         taken = structs.replace(
             page,
             state="taken",

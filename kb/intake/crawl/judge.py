@@ -15,6 +15,7 @@ from kb.intake.crawl.scope import SiteScope
 from kb.intake.crawl.taker import PageBytes, PageTaker
 from kb.intake.sync.fetch import Fetched, Fetcher
 from kb.intake.sync.lists import list_kind
+from kb.intake.sync.pictures import lacks_text
 from kb.intake.sync.url import cursor_of, page_mime
 from kb.intake.sync.weburl import parse_url, printable_url
 from kb.model.clock import Clock
@@ -194,7 +195,9 @@ class PageJudge:
 
     def _take(self, page: SitePage, read: PageBytes, canonical: Canonical) -> None:
         """Take a page, unless another one says the same."""
-        page = structs.replace(page, text_sha256=sha256_hex(canonical.markdown))
+        # Two scans without text say the same only if they are the same.
+        text = page.raw_sha256 if lacks_text(canonical) else sha256_hex(canonical.markdown)
+        page = structs.replace(page, text_sha256=text)
         other = self._book.get(self._texts.get(page.text_sha256, ""))
         is_same = other is not None and other.state == "taken" and other.url != page.url
         if is_same and other is not None and other.text_sha256 == page.text_sha256:

@@ -27,6 +27,7 @@ from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.fetch import Fetcher
 from kb.intake.sync.folder import hold_back_reason
 from kb.intake.sync.origins import acquire, mark_synced, new_origin, register, release, renew
+from kb.intake.sync.pictures import Ocr
 from kb.intake.sync.report import AddReport, SiteReport, Tally
 from kb.intake.sync.url import url_lsid
 from kb.intake.sync.weburl import printable_url
@@ -63,6 +64,7 @@ class SiteSources:
         fetcher: Fetcher,
         settings: CrawlSettings,
         repositories: RepositoryAccess,
+        ocr: Ocr,
     ) -> None:
         self._store = store
         self._ingestor = ingestor
@@ -70,6 +72,7 @@ class SiteSources:
         self._fetcher = fetcher
         self._settings = settings
         self._repositories = repositories
+        self._ocr: Ocr = ocr
         self.running: Tally | None = None
         """What became so far of the pages of the source that is being read."""
 
@@ -199,6 +202,7 @@ class SiteSources:
             self._parser,
             book,
             structs.replace(options, ingest_options=ingest_options),
+            self._ocr,
         )
         taker.renew = lambda txn: renew(txn, self._store, origin)
         self.running = taker.tally

@@ -5,17 +5,24 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of, reads_as_before
+from kb.intake.canonicalize import (
+    CanonicalizeInput,
+    Parser,
+    fingerprint_of,
+    keeps_raw,
+    reads_as_before,
+)
 from kb.intake.crawl.book import PageBook
 from kb.intake.crawl.options import TakeOptions
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestRequest, StagedDoc
 from kb.intake.sync.items import extension_of
-from kb.intake.sync.pictures import refuse_picture_of_site
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_site
 from kb.intake.sync.report import Tally
 from kb.model.doc import Doc
 from kb.model.ids import DocId
 from kb.model.site import SitePage
+from kb.model.source import is_picture
 from kb.model.text import Canonical
 from kb.store import docs
 from kb.store.kv import WriteTxn
@@ -46,6 +53,7 @@ class PageTaker:
         parser: Parser,
         book: PageBook,
         options: TakeOptions,
+        ocr: Ocr,
     ) -> None:
         self.tally = Tally()
         self.options = options
@@ -54,6 +62,7 @@ class PageTaker:
         self._store = store
         self._ingestor = ingestor
         self._parser = parser
+        self._ocr: Ocr = ocr
         self.book = book
         """What is known of the pages."""
         self._batch: list[tuple[SitePage, StagedDoc]] = []
@@ -85,12 +94,20 @@ class PageTaker:
                 reads_as_before(file),
             )
 
-    def read(self, page: PageBytes) -> Canonical:
-        """The page as markdown. Raises a SourceError, as `Parser.parse` does."""
-        refuse_picture_of_site(page.mime, page.name)
-        return self._parser.parse(
-            CanonicalizeInput(data=page.data, mime=page.mime, name=page.name, charset=page.charset)
+    def read(self, page: PageBytes, *, takes_pictures: bool = False) -> Canonical:
+        """The page as markdown. Raises a SourceError, as `Parser.parse` does.
+
+        A picture is what it says of itself, where it is taken at all: its words are not read, as
+        no copy of it is kept.
+        """
+        source = CanonicalizeInput(
+            data=page.data, mime=page.mime, name=page.name, charset=page.charset
         )
+        if not is_picture(page.mime):
+            return parsed(self._parser, source, self._ocr, self.tally)
+        if not takes_pictures:
+            refuse_picture_of_site(page.mime, page.name)
+        return self._parser.parse(source)
 
     def take(self, page: SitePage, read: PageBytes, canonical: Canonical) -> None:
         """Stage a page that is to be a doc; `page` is what will be known of it then."""
@@ -116,6 +133,8 @@ class PageTaker:
             read_after=newest.doc_id if newest else DocId(""),
             revive=self.options.revive or page.doc == "dropped",
             charset=read.charset,
+            keeps_raw=keeps_raw(read.mime),
+            wants_ocr=keeps_raw(read.mime) and lacks_text(canonical) and self._ocr == "there",
         )
         self.book.put(structs.replace(page, doc="own"))
         self._batch.append((page, self._ingestor.stage(request)))

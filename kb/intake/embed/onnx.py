@@ -38,6 +38,8 @@ BUILTIN_MODEL: Final = "all-MiniLM-L6-v2-int8"
 _CARD: Final = "model.json"
 _GRAPH: Final = "model.onnx"
 _TOKENIZER: Final = "tokenizer.json"
+PIECES: Final = "pieces.bin"
+"""The vocabulary of a Unigram model in the form of kb/intake/embed/pieces.py."""
 # The text beyond this has no influence on the tokens that are read, unless a text is mostly blank.
 _CHARS_READ_PER_TOKEN: Final = 64
 _TEXTS_AT_ONCE: Final = 64
@@ -263,14 +265,15 @@ def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
 
 def _load_pieces(model_dir: Path, card: _Card) -> "Pieces | WordPieces | None":
     """What cuts a short text quickly; None where only the whole tokenizer can."""
-    from kb.intake.embed.pieces import PIECES, Pieces
-    from kb.intake.embed.wordpiece import WordPieces
-
     if PIECES not in card.files:
+        from kb.intake.embed.wordpiece import WordPieces
+
         try:
             return WordPieces(_read(model_dir, _TOKENIZER, card))
         except (ValueError, LookupError, msgspec.DecodeError):
             return None
+    from kb.intake.embed.pieces import Pieces
+
     raw = _read(model_dir, PIECES, card)
     try:
         return Pieces(raw)

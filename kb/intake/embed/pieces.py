@@ -16,7 +16,6 @@ import sys
 from array import array
 from typing import Any, Final
 
-PIECES: Final = "pieces.bin"
 _START: Final = struct.Struct("<II")
 
 

@@ -204,6 +204,7 @@ class Ingestor:
             updated_ms=now_ms,
             front_lines=canonical.front_lines,
             sheet_rows=canonical.sheet_rows,
+            definitions=canonical.definitions,
             tags_given=tags_given,
             title_given=ingest_options.title,
             charset=request.charset,

@@ -1,6 +1,6 @@
 """What becomes of pictures, and of files whose pages are pictures? They wait for OCR."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from kb.errors import Scanned, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser
@@ -9,6 +9,7 @@ from kb.intake.sync.report import Tally
 from kb.model.source import is_picture
 from kb.model.text import Canonical
 
+_MISSING: Final = "apt install tesseract-ocr, then add it again"
 Ocr = Literal["there", "missing", "off"]
 """Whether pages that are pictures are read in the background, would be, or are not meant to be."""
 
@@ -23,6 +24,8 @@ def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) ->
     except Scanned as scan:
         if ocr == "missing":
             tally.has_pictures(can_be_read=False)
+            reason = scan.reason.partition(": run OCR")[0]
+            raise Scanned(f"{reason}; {_MISSING}", source=source.name) from None
         if ocr != "there":
             raise
         from kb.intake.canonicalize.title import fallback_title

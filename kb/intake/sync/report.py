@@ -208,7 +208,8 @@ def merged_report(reports: Sequence[AddReport]) -> AddReport:
     """The reports of several calls as one."""
     if len(reports) == 1:
         return reports[0]
-    counts = ("scanned", "added", "updated", "unchanged", "resurrected", "skipped", "failed")
+    outcomes = ("scanned", "added", "updated", "unchanged", "resurrected", "skipped", "failed")
+    counts = (*outcomes, "ocr_waiting", "ocr_missing")
     sums = {name: sum(getattr(report, name) for report in reports) for name in counts}
     reasons = (report.hold_back_reason for report in reports)
     return AddReport(

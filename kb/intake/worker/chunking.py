@@ -1,11 +1,12 @@
 """The chunk job: a doc's markdown becomes chunks that can be found by words."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker.blocks import parse_blocks
-from kb.intake.chunker.chunking import chunk_many
+from kb.intake.chunker.chunking import BlocksOf, chunk_many
 from kb.intake.chunker.definitions import code_blocks
 from kb.intake.chunker.rules import ENTRY_SECTION_LEVEL, OVERLAP_TOKENS, TOKENS_MAX
 from kb.intake.chunks import (
@@ -122,7 +123,7 @@ class ChunkHandler:
             tokens_max=tokens_max,
             overlap_tokens=overlap_tokens,
             section_level=section_level,
-            blocks_of=[code_blocks if is_code(doc.mime) else parse_blocks for _, doc, _ in loaded],
+            blocks_of=[_blocks_of(doc) for _, doc, _ in loaded],
         )
         return {
             claim.job.job_id: build_chunks(doc, markdown, cut)
@@ -154,3 +155,7 @@ class ChunkHandler:
             queue.enqueue(txn, self._store.clock, "chunk", newest.doc_id, key=key)
             return
         write_chunks(txn, self._store, cut, model)
+
+
+def _blocks_of(doc: Doc) -> BlocksOf:
+    return partial(code_blocks, definitions=doc.definitions) if is_code(doc.mime) else parse_blocks

@@ -5,11 +5,18 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kb.model.config.sections import FILLED_IN, TOPIC_KEYS, Settings, TopicSettings
+from kb.model.config.sections import (
+    FILLED_IN,
+    HOME_SECTIONS,
+    TOPIC_KEYS,
+    Settings,
+    TopicSettings,
+)
 from kb.model.decoding import convert
 
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
+_HOME_ADVICE: Final = "write them there by `kb --home postgresql://... config set`"
 _TOPIC_ID: Final = r"[A-Za-z0-9_-]{1,64}"
 
 
@@ -30,8 +37,15 @@ def topics_in(table: dict[str, Any]) -> dict[str, Any]:
     return topics if isinstance(topics, dict) else {}
 
 
-def to_settings(table: dict[str, Any]) -> Settings:
-    """A table as Settings. Raises InvalidSettings."""
+def to_settings(table: dict[str, Any], *, of_home: bool = False) -> Settings:
+    """A table as Settings. Only with `of_home` may it have those that a home has itself.
+
+    Raises InvalidSettings.
+    """
+    for section in HOME_SECTIONS:
+        if section in table and not of_home:
+            detail = f"{section}: a home in a database has these settings itself; {_HOME_ADVICE}"
+            raise InvalidSettings((section,), detail)
     for name, topic in topics_in(table).items():
         path = ("kb", "topic", name)
         if not re.fullmatch(_TOPIC_ID, name):

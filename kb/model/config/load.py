@@ -24,22 +24,12 @@ from kb.model.config.project import (
     escaping_path,
     restricted_values,
 )
-from kb.model.config.sections import (
-    HOME_SECTIONS,
-    KbSettings,
-    Settings,
-    TopicAuthor,
-    TopicSettings,
-)
+from kb.model.config.sections import KbSettings, Settings, TopicAuthor, TopicSettings
 
 _KeyPath = tuple[str, ...]
 _Place = Callable[[_KeyPath], str]
 PROGRAM: Final = "kb.open"
 """Where an error says that a program's settings are wrong."""
-HOME_SETTING: Final = (
-    "content: a home in a database has these settings itself, for all its machines; write them "
-    "there with `kb --home postgresql://... config set`"
-)
 _ASSIGNMENT: Final = r"(?s)([A-Za-z0-9_.-]+?)(\+?=)(.*)"
 
 
@@ -256,9 +246,6 @@ class _Layers:
         author: TopicAuthor,
         find_place: Callable[[_KeyPath], SettingPlace] | None = None,
     ) -> None:
-        for section in HOME_SECTIONS:
-            if section in table:
-                raise ConfigError(HOME_SETTING, place=place((section,)))
         self._tables.append((table, find_place or (lambda path: _in_file(place, path))))
         for name, topic in topics_in(table).items():
             if name not in self._topics:
@@ -299,7 +286,7 @@ def parse_value(raw: str) -> Any:
 
 def check_setting(key: str, value: Any) -> None:
     """Raise ConfigError if a setting is unknown, or its value is not valid."""
-    _validate(_nested(key.split("."), value), lambda _: "kb config set")
+    _validate(_nested(key.split("."), value), lambda _: "kb config set", of_home=True)
 
 
 def unknown_setting(key: str) -> ConfigError:
@@ -337,9 +324,9 @@ def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
     return table, place
 
 
-def _validate(table: dict[str, Any], place: _Place) -> None:
+def _validate(table: dict[str, Any], place: _Place, *, of_home: bool = False) -> None:
     try:
-        to_settings(table)
+        to_settings(table, of_home=of_home)
     except InvalidSettings as error:
         # Values may still contradict each other: a later layer may change one.
         if error.is_final:

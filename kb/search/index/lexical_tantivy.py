@@ -1,6 +1,7 @@
 """A wrapper of tantivy: opens, writes and searches an index, and translates errors."""
 
 import errno
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -242,9 +243,7 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
         for key in sorted(frozenset().union(*map(name_keys, (*names_of(doc), *stem)))):
             document.add_text("called", key)
     if is_code(doc.mime):
-        from kb.intake.chunker.definitions import defined_names
-
-        names = sorted(defined_names(chunk.text))[:_DEFINED_MAX]
+        names = sorted(_defined_names(chunk, doc))[:_DEFINED_MAX]
         for key in sorted(frozenset().union(*map(name_keys, names))):
             document.add_text("defines", key)
         for name in names:
@@ -254,6 +253,22 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
     document.add_unsigned("no", chunk.no)
     document.add_unsigned("source_no", chunk.source_no)
     return document
+
+
+def _defined_names(chunk: Chunk, doc: Doc) -> frozenset[str]:
+    """What the chunk of a doc of source code defines."""
+    if not doc.definitions:
+        from kb.intake.chunker.definitions import defined_names
+
+        return defined_names(chunk.text)
+    low, high = (
+        bisect_left(doc.definitions, place, key=lambda definition: definition.name)
+        for place in (chunk.start, chunk.end)
+    )
+    return frozenset(
+        chunk.text[place.name - chunk.start : place.name_end - chunk.start]
+        for place in doc.definitions[low:high]
+    )
 
 
 def best_hits(

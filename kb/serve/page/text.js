@@ -80,6 +80,12 @@ export function ago(ms, nowMs) {
   return "just now";
 }
 
+/** A length of time, to the unit that says it best. */
+export function spell(seconds) {
+  const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ["second", 1];
+  return many(Math.round(seconds / size), unit);
+}
+
 export function many(count, one, several = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : several}`;
 }

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import UsageError
+from kb.model.decoding import decode_json
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import get_word, set_word
 
@@ -64,7 +65,7 @@ def checked(place: BucketPlace) -> BucketPlace:
 def place_of(txn: ReadTxn) -> BucketPlace:
     """The bucket of the home; one without a URL if it has none."""
     text = get_word(txn, BUCKET_WORD)
-    return msgspec.json.decode(text, type=BucketPlace) if text else BucketPlace()
+    return decode_json(text, BucketPlace) if text else BucketPlace()
 
 
 def put_place(txn: WriteTxn, place: BucketPlace) -> None:

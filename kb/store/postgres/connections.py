@@ -170,7 +170,7 @@ class Connections:
 
 def roll_back(connection: Connection) -> None:
     """End the transaction, and the connection if that cannot be done."""
-    if connection.closed or connection.info.transaction_status == TransactionStatus.IDLE:
+    if connection.closed or connection.pgconn.transaction_status == TransactionStatus.IDLE:
         return
     try:
         connection.execute(b"ROLLBACK")
@@ -180,7 +180,7 @@ def roll_back(connection: Connection) -> None:
 
 def _is_ending(connection: Connection) -> bool:
     """Whether it is in no transaction, or has sent the end of one, whose answer nobody awaits."""
-    match connection.info.transaction_status:
+    match connection.pgconn.transaction_status:
         case TransactionStatus.IDLE:
             return True
         case TransactionStatus.INTRANS | TransactionStatus.INERROR:
@@ -195,6 +195,6 @@ def _is_ending(connection: Connection) -> bool:
 
 def _finish_rollback(connection: Connection) -> None:
     """Take the answer to the end of the last transaction, if nobody has yet."""
-    if connection.info.transaction_status == TransactionStatus.ACTIVE:
+    if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
         # Other threads run meanwhile, as they would not while libpq itself waits.
         connection.wait(fetch_many(connection.pgconn))

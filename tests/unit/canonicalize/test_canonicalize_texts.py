@@ -77,6 +77,23 @@ def test_a_calendar_is_a_section_for_each_entry() -> None:
         read("ics", "SUMMARY:x")
 
 
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("FREQ=WEEKLY;BYDAY=TH;UNTIL=20270101T000000Z", "every week on Thursday until 2027-01-01"),
+        ("FREQ=MONTHLY;INTERVAL=2;BYDAY=-1FR,2MO", "every 2 months on last Friday, second Monday"),
+        ("FREQ=DAILY;COUNT=5", "every day, 5 times"),
+        ("FREQ=YEARLY;BYMONTH=3", "FREQ=YEARLY;BYMONTH=3"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_a_repetition_is_said_as_people_do(rule: str, said: str) -> None:
+    """One that is more complicated stands as it is written; exceptions are named."""
+    event = f"BEGIN:VEVENT\nSUMMARY:Choir\nRRULE:{rule}\nEXDATE:20261224T193000,20261231T193000\n"
+    calendar = read("ics", f"BEGIN:VCALENDAR\n{event}END:VEVENT\nEND:VCALENDAR\n")
+    assert f"Repeats: {said}  \nNot on: 2026-12-24, 2026-12-31" in calendar.markdown
+
+
 def test_json_is_sections_and_tables() -> None:
     """Records are rows, encoded bytes are counted, and the title is what it calls itself."""
     data = {

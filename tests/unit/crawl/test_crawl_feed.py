@@ -157,3 +157,22 @@ def test_a_hostile_feed_is_refused(data: bytes) -> None:
     """Entities, DTDs, depth and damage end in one error."""
     with pytest.raises(Unparsable):
         read_feed(data, "https://a.example/feed", 10)
+
+
+def test_what_only_the_feed_says(kept: SyncHome, docs_site: DocSite) -> None:
+    """The date of a page without one, and the summary of a page that is not there."""
+    docs_site.pages["/posts/a"] = DocPage("A page", text_of("a"))
+    when = "<pubDate>Thu, 01 Oct 2026 10:00:00 GMT</pubDate>"
+    items = "".join(
+        f"<item><title>Entry {name}</title><link>/posts/{name}</link>{when}"
+        f"<description>A summary of {name} that says a little.</description></item>"
+        for name in "ab"
+    )
+    docs_site.routes["/feed"] = Answer((RSS % items).encode())
+    report = add(kept, docs_site.url("/feed"))
+    assert (report.added, report.failed) == (2, 0)
+    found = kept.docs()
+    page, told = (found[docs_site.url(f"/posts/{name}")] for name in "ab")
+    assert (page.title, told.title) == ("A page", "Entry b")
+    assert page.date == told.date == "2026-10-01T10:00:00+00:00"
+    assert kept.line().unchanged == 2

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from growth import assert_linear
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.errors import BadAnswer
@@ -22,7 +22,6 @@ OBJECTS = st.dictionaries(TEXT, VALUES)
 PROSE = st.text("abc .,:;\n[]()\"'0", max_size=40)
 
 
-@settings(max_examples=60)
 @given(OBJECTS, PROSE, PROSE, st.sampled_from([None, 0, 2]), st.booleans())
 def test_an_object_is_found_whatever_stands_around_it(
     said: dict[str, object], before: str, after: str, indent: int | None, is_ascii: bool
@@ -32,7 +31,6 @@ def test_an_object_is_found_whatever_stands_around_it(
     assert json_of(f"{before}{text}{after}") == said
 
 
-@settings(max_examples=60)
 @given(OBJECTS, st.sampled_from(["```json", "```", "  ```JSON", "```js x"]), st.text("a {}\n"))
 def test_a_fence_keeps_other_braces_out(said: dict[str, object], fence: str, around: str) -> None:
     """Of what stands outside the one fence nothing counts."""
@@ -40,7 +38,6 @@ def test_a_fence_keeps_other_braces_out(said: dict[str, object], fence: str, aro
     assert json_of(f"{around}\n{fence}\n{text}\n```\n{around}") == said
 
 
-@settings(max_examples=60)
 @given(OBJECTS.filter(bool), st.data())
 def test_a_part_of_an_object_is_none(said: dict[str, object], data: st.DataObject) -> None:
     """An answer that breaks off is an error, never one of its inner objects."""

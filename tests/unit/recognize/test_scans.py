@@ -184,6 +184,7 @@ def test_without_the_program_a_scan_is_refused_and_counted(
     monkeypatch.setenv("PATH", str(home.root))
     report = home.add(SCAN)
     assert (report.failed, report.ocr_missing, report.ocr_waiting) == (1, 1, 0)
+    assert report.problems[0].reason.endswith("; apt install tesseract-ocr, then add it again")
     assert (home.add(HALF, "half.pdf").ocr_missing, home.waiting()) == (1, [])
     monkeypatch.setenv("PATH", path)
     del home.app.__dict__["tesseract"]
