@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kb.errors import KbError, NotFound
+from kb.errors import KbError, NotFound, OwnerOnly
 from kb.model.config import ContentSettings, Settings
 from kb.store.bucket.place import BucketPlace, place_of
 from kb.store.content.database import DatabaseAddress
@@ -33,11 +33,13 @@ def settings_in(
 
 
 def put_setting(address: DatabaseAddress, name: str, value: str) -> None:
-    """Change a setting, and make the home if it is not there. Raises as `use_bucket`."""
+    """Change a setting, and make the home if it is not there. As `use_bucket`, and OwnerOnly."""
     from kb.store.bucket_content import use_bucket
 
     field = "url" if name == "bucket" else name
     with Store.open_database(address) as store:
+        if not store.caller.operator:
+            raise OwnerOnly(what="what the home sets itself", role=store.caller.user)
         with store.read() as txn:
             place = place_of(txn)
         use_bucket(store, msgspec.structs.replace(place, **{field: value.rstrip("/")}))

@@ -236,7 +236,7 @@ def test_a_user_who_only_reads(
     node: Node, postgres: PostgresServer, notes: Path, tmp_path: Path
 ) -> None:
     """Finds and lists; adding is refused in one line, until they may write the tables."""
-    assert node.run("add", notes).code == 0
+    assert node.run("add", notes, "--visibility", "shared").code == 0
     role, schema = f"ro_{os.getpid()}", database_address(node.home).schema
     postgres.run_sql(f"CREATE ROLE {role} LOGIN")
     postgres.run_sql(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
@@ -249,9 +249,11 @@ def test_a_user_who_only_reads(
     assert refused.code == 1
     assert "cannot be written" in one_line(refused.err)
     postgres.run_sql(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
-    assert reader.run("rm", "--tag", "animals", "--yes").code == 0
+    assert reader.run("rm", "--tag", "animals", "--yes").code == 4
     assert reader.run("add", notes).code == 0
-    assert len(node.run("ls", "--json").json["docs"]) == 4
+    assert len(node.run("ls", "--json").json["docs"]) == 7
+    assert reader.run("rm", "--tag", "animals", "--yes").code == 0
+    assert len(node.run("ls", "--json").json["docs"]) == 6
     assert node.run("check").code == 0
 
 

@@ -207,6 +207,7 @@ def test_what_is_the_owners(
         ("note", "push", "--yes"),
         ("registry", "add", "r", "https://entries.example.org"),
         ("mcp", "--user", "local"),
+        ("config", "set", "content.bucket", "s3://alices"),
     )
     for command in commands:
         refused = alice.run(*command)

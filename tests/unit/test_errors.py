@@ -37,6 +37,8 @@ def every_class() -> list[type[KbError]]:
 
 CLASSES = every_class()
 FIELDS = {
+    "what": "listing tokens",
+    "role": "alice",
     "id": "d123",
     "place": "/home/kb",
     "plugin": "docling",
