@@ -170,15 +170,27 @@ class Store:
             raise StoreDamaged("its format is unknown", place=self._place)
         if not self.read_only:
             with self.write() as txn:
-                set_word(txn, "format", FORMAT)
+                # Another process may have begun to fill it since.
+                is_new = not get_word(txn, "format")
+                if is_new:
+                    set_word(txn, "format", FORMAT)
+            if not is_new:
+                self._check_format()
 
     def is_used_on(self, node: str) -> None:
-        """Say which machine this is; the first one that writes to a home in a database made it."""
+        """Say which machine this is; the first one that writes to a home in a database made it.
+
+        Raises HomeUnfinished for a home that another process has begun to fill since.
+        """
         if not self._made_on:
             # Who may only read made nothing.
             with suppress(ReadOnlyHome), self.write() as txn:
+                stored_format = get_word(txn, "format")
+                if stored_format == FORMAT_UNFINISHED:
+                    raise HomeUnfinished(place=self._place)
                 self._made_on = get_word(txn, MACHINE) or node
-                set_word(txn, MACHINE, self._made_on)
+                if stored_format:
+                    set_word(txn, MACHINE, self._made_on)
         self.node = node
         own = self.caller.own_name
         self.machine = files_of(own, node) if own else "" if node == self._made_on else node

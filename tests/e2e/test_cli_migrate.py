@@ -14,8 +14,10 @@ from commands import KB, TIMEOUT_S, Ran, run
 from nodes import Node
 from postgres_server import PostgresServer
 
+from kb.errors import HomeUnfinished
 from kb.store.content.database import database_address
 from kb.store.kv import TABLES, ReadTxn
+from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
 from kb.store.store import Store
 
 DOCS = 300
@@ -232,6 +234,25 @@ def test_a_source_that_is_written_to(node: Node, tmp_path: Path) -> None:
     assert report["commits_missed"] > 0
     assert report["copied"]["docs"] == 1
     assert records_of_database(node.home) == before
+
+
+def test_who_comes_as_a_copy_begins_writes_nothing(node: Node) -> None:
+    """They find a schema without a home, and then one that is being filled."""
+    address = database_address(node.home)
+    assert address is not None
+    with (
+        Store.open_database(address, fills=True) as filler,
+        Store.open_database(address, create=False) as reader,
+    ):
+        reader.is_used_on("nobody-000000")
+        with filler.write() as txn:
+            set_word(txn, "format", FORMAT_UNFINISHED)
+            number = txn.last_txn()
+        late = Store.open_database(address, create=False, fills=True)
+        with late, pytest.raises(HomeUnfinished):
+            late.is_used_on("late-000000")
+        with filler.read() as txn:
+            assert (get_word(txn, MACHINE), txn.last_txn()) == ("", number)
 
 
 def test_backups_of_a_home_in_a_database(filled: Node, node: Node, tmp_path: Path) -> None:
