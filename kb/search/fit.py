@@ -18,8 +18,7 @@ from kb.model.source import name_and_folders
 from kb.model.text import indexed_text
 from kb.search.candidates import Candidates, WordCandidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
-from kb.search.index.analysis import ANALYSIS_VERSION, is_han, terms, terms_in
-from kb.search.index.fold import folded
+from kb.search.index.analysis import ANALYSIS_VERSION, terms, terms_held
 from kb.search.paging import with_falling_scores
 
 BACKGROUND_COSINE: Final = 0.03
@@ -153,12 +152,7 @@ def term_coverage(weights: Mapping[str, float], text: str) -> float:
     total = math.fsum(weights.values())
     if total <= 0:
         return 0.0
-    present = terms_in(text, frozenset(weights))
-    # The dictionary may split Han in a chunk otherwise than in a query.
-    han = {term for term in weights if term not in present and is_han(term)}
-    if han:
-        one_form = folded(text)
-        present |= {term for term in han if term in one_form}
+    present = terms_held(text, frozenset(weights))
     return math.fsum(weight for term, weight in weights.items() if term in present) / total
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kb.model.ids import ChunkNo
 from kb.model.source import name_and_folders
 from kb.search.candidates import Candidates, RankedChunks
-from kb.search.index.analysis import terms, terms_in
+from kb.search.index.analysis import terms, terms_held
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ def named_places(
             return None
         _, doc = admitted
         name, _ = name_and_folders(doc.source)
-        if doc.by_name and terms_in(f"{name}\n{doc.label}", wanted) == wanted:
+        if doc.by_name and terms_held(f"{name}\n{doc.label}", wanted) == wanted:
             named.append(place)
     return np.array(named, dtype=np.intp)
 

@@ -257,6 +257,16 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     return terms.intersection(analyzer().analyze(" ".join((*words, *others))))
 
 
+def terms_held(text: str, terms: frozenset[str]) -> frozenset[str]:
+    """As `terms_in`, also those of Han that the dictionary splits otherwise in the text."""
+    present = terms_in(text, terms)
+    han = {term for term in terms if term not in present and is_han(term)}
+    if not han:
+        return present
+    one_form = folded(text)
+    return present | {term for term in han if term in one_form}
+
+
 def _normalized_for(text: str, terms: frozenset[str]) -> str:
     """As `normalize`, with those words alone that may be among the terms."""
     if not text.isascii() and not any(_letters_among(term, _UNSPACED_CHARS) for term in terms):
