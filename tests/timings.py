@@ -1,4 +1,4 @@
-"""What each test costs, for whoever makes the tests faster: `pytest --timings FILE`.
+"""What each test costs, for whoever makes the tests faster: `pytest --timings=FILE`.
 
 One line of JSON a test: `wall_s` from the start of its setup to the end of its teardown,
 `processor_s` of the process and of all that it started, and how many processes it started. The
