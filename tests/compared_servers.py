@@ -170,9 +170,11 @@ class ServerVariant:
     def serving(self) -> Iterator["Asked"]:
         """A gate to the home, which is opened for the length of the block."""
         here = SpaceHome(name="home", home=self.home)
-        with Spaces.open([here], lambda _: self.settings, clock=self.clock, leads=True) as spaces:
-            with asyncio.Runner() as loop:
-                yield Asked(self, spaces, loop)
+        with (
+            Spaces.open([here], lambda _: self.settings, clock=self.clock, leads=True) as spaces,
+            asyncio.Runner() as loop,
+        ):
+            yield Asked(self, spaces, loop)
         # As tests find it that come after, in this process.
         logging.getLogger("mcp").propagate = True
 

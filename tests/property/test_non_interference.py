@@ -244,11 +244,14 @@ class Reader:
         return [(who, ask()) for who, ask in self._asks()[share]]
 
     def _asks(self) -> list[tuple[str, Callable[[], bytes]]]:
-        asks: list[tuple[str, Callable[[], bytes]]] = [("library", ask) for ask in self._library()]
-        for tool in TOOLS:
-            for arguments in self._calls[tool.name]:
-                asks.append((tool.name, functools.partial(self._pages, tool.name, arguments)))
-        return asks
+        return [
+            *(("library", ask) for ask in self._library()),
+            *(
+                (tool.name, functools.partial(self._pages, tool.name, arguments))
+                for tool in TOOLS
+                for arguments in self._calls[tool.name]
+            ),
+        ]
 
     def _pages(self, name: str, arguments: dict[str, Any]) -> bytes:
         """What a tool says, and what it says on the pages after."""
