@@ -69,9 +69,7 @@ def _worth_a_look(text: str, places: TermPlaces, *, is_code: bool) -> Iterator[t
             yield a, b
 
 
-def _first(
-    text: str, start: int, end: int, terms: frozenset[str], places: TermPlaces
-) -> int:
+def _first(text: str, start: int, end: int, terms: frozenset[str], places: TermPlaces) -> int:
     """Where the first term of a sentence begins, or else the sentence."""
     if places.starts is None:
         return start + (first_highlight(text[start:end], terms) or 0)

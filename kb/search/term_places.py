@@ -7,7 +7,7 @@ places are found once, of those words alone that begin like a term.
 import functools
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -23,11 +23,13 @@ from kb.search.index.analysis import (
 # Letters that are folded one by one, whatever stands beside them, and that make words in Python as
 # they do in the analysis: Latin, Greek and Cyrillic ones, and the marks between words of prose.
 _SIMPLE_RANGES: Final = (
-    *((0x00, 0x7F), (0xA0, 0xAC), (0xAE, 0x2AF), (0x391, 0x3CE), (0x400, 0x482), (0x48A, 0x52F)),
-    *((0x2010, 0x2027), (0x2030, 0x2038), (0x20AC, 0x20AC)),
+    *((0x00, 0x7F), (0xA0, 0xAC), (0xAE, 0x2AF), (0x386, 0x3CE)),
+    *((0x400, 0x482), (0x48A, 0x52F), (0x1E00, 0x1EFF)),
+    *((0x2010, 0x2027), (0x2030, 0x2038), (0x20AC, 0x20AC), (0x2212, 0x2212)),
 )
 _ASCII_WORD: Final = "[a-z0-9]+"
 _WORD: Final = r"[^\W_]+"
+_OTHERS: Final = r"[^\W\x00-\x7f]+"
 _TEXTS_KEPT: Final = 64
 
 
@@ -77,35 +79,37 @@ def is_held_by_parts(terms: frozenset[str]) -> bool:
 
 
 def _found(text: str, terms: frozenset[str]) -> Iterator[tuple[int, str]]:
-    starts = {term[:START_CHARS] for term in terms}
-    if text.isascii():
-        text_of_words = text.lower()
-        words = set(re.findall(_ASCII_WORD, text_of_words))
-    else:
-        text_of_words = text
-        words = set(re.findall(_WORD, text))
-    for word in words:
-        start = word[:START_CHARS]
-        # No other letter may become one of ASCII.
-        if start.isascii() and start.lower() not in starts:
-            continue
-        wanted = terms.intersection(terms_of_word(word))
-        if wanted:
-            for place in _places_of(text_of_words, word):
-                yield from ((place, term) for term in wanted)
-    for place, word in camel_words(text):
-        for term in terms.intersection(terms_of_word(word)):
-            yield place, term
+    # The only letter of these that is two in lower case; it is folded into this one.
+    low = text.replace("İ", "I").lower()
+    word_at = re.compile(_ASCII_WORD if text.isascii() else _WORD).match
+    places = [*_starts(low, {term[:START_CHARS] for term in terms})]
+    for place in places if text.isascii() else (*places, *_starts_with_others(low)):
+        if match := word_at(low, place):
+            for term in terms.intersection(terms_of_word(match[0])):
+                yield place, term
+    for match in camel_words(text):
+        for term in terms.intersection(terms_of_word(match[0])):
+            yield match.start(), term
 
 
-def _places_of(text: str, word: str) -> Iterator[int]:
-    """Where a word begins that is not part of a longer one."""
-    place = text.find(word)
-    while place >= 0:
-        end = place + len(word)
-        if not text[place - 1 : place].isalnum() and not text[end : end + 1].isalnum():
+def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
+    """Where words begin like a term does, in ASCII."""
+    for start in filter(str.isascii, starts):
+        place = low.find(start)
+        while place >= 0:
+            if not low[place - 1 : place].isalnum():
+                yield place
+            place = low.find(start, place + 1)
+
+
+def _starts_with_others(low: str) -> Iterator[int]:
+    """Where words begin with letters that folding may make any letters of."""
+    for match in re.finditer(_OTHERS, low):
+        place = match.start()
+        if low[place - 1 : place].isalnum():
+            place -= 1
+        if not low[place - 1 : place].isalnum():
             yield place
-        place = text.find(word, end)
 
 
 @functools.cache

@@ -112,11 +112,9 @@ def has_unspaced(text: str) -> bool:
     return bool(_letters_among(text, _UNSPACED_CHARS))
 
 
-def camel_words(text: str) -> list[tuple[int, str]]:
-    """The words in camel case, of which each part is a word, too, and where they begin."""
-    if not re.search(_HAS_CAMEL, text):
-        return []
-    return [(match.start(), match[0]) for match in re.finditer(_CAMEL_WORD, text)]
+def camel_words(text: str) -> Iterable[re.Match[str]]:
+    """The words in camel case, of which each part is a word, too."""
+    return re.finditer(_CAMEL_WORD, text) if re.search(_HAS_CAMEL, text) else ()
 
 
 def _with_parts(word: re.Match[str]) -> str:
