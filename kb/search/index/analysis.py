@@ -4,7 +4,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from kb.search.index.fold import MARKS, folded, folded_in_place
@@ -96,7 +96,10 @@ def _letters_among(text: str, characters: str) -> list[str]:
 
 @functools.cache
 def _bounds(characters: str) -> tuple[list[str], list[str]]:
-    """The first and the last character of each range of a class, ascending."""
+    """The first characters of the ranges of a class, ascending, and up to where each has letters.
+
+    A range may lie inside another one.
+    """
     ranges: list[tuple[str, str]] = []
     place = 0
     while place < len(characters):
@@ -104,7 +107,7 @@ def _bounds(characters: str) -> tuple[list[str], list[str]]:
         ranges.append((characters[place], characters[end]))
         place = end + 1
     firsts, lasts = zip(*sorted(ranges), strict=True)
-    return list(firsts), list(lasts)
+    return list(firsts), list(accumulate(lasts, max))
 
 
 def has_unspaced(text: str) -> bool:
