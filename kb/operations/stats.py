@@ -8,6 +8,7 @@ from kb.errors import ModelMissing
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.home.stats import Stats
+    from kb.model.node import NodeCaches as NodeCaches
 
     StatsResult = Stats
     """Counts; sizes in bytes."""
