@@ -76,7 +76,7 @@ def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     return rows
 
 
-def _caches_line(node: "stats.NodeCaches") -> str:
+def _caches_line(node: "stats.CachesOfNode") -> str:
     """How far a machine's caches have come, and what is wrong with them."""
     said = dt.datetime.fromtimestamp(node.seen_ms / 1000).astimezone().isoformat(" ", "minutes")
     behind = f"{many(node.behind, 'change')} behind" if node.behind else "level"
