@@ -206,6 +206,17 @@ def holders(
     return frozenset(_field_values(searcher, field, [address for _, address in found]))
 
 
+def all_rows(searcher: "Searcher") -> dict[int, int]:
+    """The source of each chunk, by number, of all live rows."""
+    from tantivy import Query
+
+    query = Query.const_score_query(Query.all_query(), 0.0)
+    found = searcher.search(query, max(1, searcher.num_docs), count=False).hits
+    addresses = [address for _, address in found]
+    nos = _field_values(searcher, "no", addresses)
+    return dict(zip(nos, _field_values(searcher, "source_no", addresses), strict=True))
+
+
 def _has_any(index: "Index", nos: list[int]) -> bool:
     from tantivy import Query
 
