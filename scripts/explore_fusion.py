@@ -73,12 +73,16 @@ def dump(app: App, folder: Path) -> tuple[Passages, list[Question]]:
         found = CandidateFilter(txn, request, OPERATOR, lambda _: None)
         rows = [found.admit(no) for no in nos]
         sources = [row[1].source if row else "" for row in rows]
-        texts = [indexed_text(row[1].label, row[0].heading, row[0].text) if row else "" for row in rows]
+        texts = [
+            indexed_text(row[1].label, row[0].heading, row[0].text) if row else "" for row in rows
+        ]
     positions = {source: place for place, source in enumerate(dict.fromkeys(sources))}
     analyse = analyzer(drop_stop_words=True)
     numbers: dict[str, int] = {}
     terms = [
-        np.array([numbers.setdefault(term, len(numbers)) for term in analyse.analyze(normalize(text))])
+        np.array(
+            [numbers.setdefault(term, len(numbers)) for term in analyse.analyze(normalize(text))]
+        )
         for text in texts
     ]
     index = app.searcher._backends.dense(None).index  # noqa: SLF001

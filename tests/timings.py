@@ -45,12 +45,18 @@ class Timings:
         try:
             return (yield)
         finally:
-            spent = [after - before for after, before in zip(self._now(), self._before, strict=True)]
+            spent = [
+                after - before for after, before in zip(self._now(), self._before, strict=True)
+            ]
             names = ("wall_s", "processor_s", "started")
             item.user_properties.append((_PROPERTY, dict(zip(names, spent, strict=True))))
 
     def _now(self) -> tuple[float, float, int]:
-        return time.monotonic(), processor_s(os.getpid()), self._started + forked_commands.Server.forks
+        return (
+            time.monotonic(),
+            processor_s(os.getpid()),
+            self._started + forked_commands.Server.forks,
+        )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._file is not None and report.when == "teardown":
