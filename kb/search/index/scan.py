@@ -57,7 +57,10 @@ def masked_cosines(
 
     result = np.full(len(vectors), np.nan)
     unit_query = unit_vector(query)
-    if unit_query is not None:
+    if unit_query is not None and present.all():
+        # Mostly every row is there, and none is copied.
+        result[:] = exact_cosines(vectors, unit_query)
+    elif unit_query is not None:
         result[present] = exact_cosines(vectors[present], unit_query)
     return result
 
