@@ -16,6 +16,7 @@ from kb.search.index.analysis import (
     START_CHARS,
     camel_words,
     has_unspaced,
+    spelled_words,
     terms_held,
     terms_of_word,
 )
@@ -83,7 +84,9 @@ def _found(text: str, terms: frozenset[str]) -> Iterator[tuple[int, str]]:
     low = text.replace("İ", "I").lower()
     word_at = re.compile(_ASCII_WORD if text.isascii() else _WORD).match
     places = [*_starts(low, {term[:START_CHARS] for term in terms})]
-    for place in places if text.isascii() else (*places, *_starts_with_others(low)):
+    if not text.isascii():
+        places += _starts_with_others(low, {"", *(term[:1] for term in terms)})
+    for place in places:
         if match := word_at(low, place):
             for term in terms.intersection(terms_of_word(match[0])):
                 yield place, term
@@ -102,14 +105,20 @@ def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
             place = low.find(start, place + 1)
 
 
-def _starts_with_others(low: str) -> Iterator[int]:
-    """Where words begin with letters that folding may make any letters of."""
+def _starts_with_others(low: str, firsts: set[str]) -> Iterator[int]:
+    """Where words begin with letters that are not ASCII but may become the first of a term."""
     for match in re.finditer(_OTHERS, low):
         place = match.start()
         if low[place - 1 : place].isalnum():
             place -= 1
-        if not low[place - 1 : place].isalnum():
+        if not low[place - 1 : place].isalnum() and _first_letter(low[place]) in firsts:
             yield place
+
+
+@functools.cache
+def _first_letter(letter: str) -> str:
+    """With which letter a term begins whose word begins with this one; "" where none tells."""
+    return "".join(spelled_words(letter))[:1]
 
 
 @functools.cache

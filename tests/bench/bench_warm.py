@@ -2,9 +2,9 @@
 
     python tests/bench/bench_warm.py --home HOME [--queries N] [--rounds N] [BEFORE]
 
-HOME is a copy of a home that `make bench-growth` keeps, or any other that may be changed by
-following its log. With BEFORE, a revision, both revisions search the home in turn, round by round,
-by the same Python, so that other work on the machine slows both. Each round is searched twice:
+HOME is a home such as `make bench-growth` keeps; it is copied. With BEFORE, a revision, both
+revisions search a copy in turn, round by round, by the same Python, so that other work on the
+machine slows both. Each round is searched twice:
 once as it is, for the median, and once with clocks around the stages, which cost a little
 themselves. A stage's time is its own, without that of stages inside it. Prints a table, and with
 --json one object. `make bench-warm HOME=FOLDER BEFORE=REVISION`.
@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import corpus
 from msgspec import structs
-from revisions import REPOSITORY, Revision
+from revisions import Revision
 
 from kb.home.app import App
 from kb.model.config import load
@@ -143,7 +143,7 @@ def work(home: Path, count: int) -> None:
 class Worker:
     """A process that searches with one revision."""
 
-    def __init__(self, name: str, home: Path, count: int, env: dict[str, str] | None) -> None:
+    def __init__(self, name: str, home: Path, count: int, env: dict[str, str]) -> None:
         self.name = name
         self.rounds: list[Any] = []
         argv = (sys.executable, __file__, "--worker", "--home", home, "--queries", str(count))
@@ -199,31 +199,31 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--scratch", type=Path, help="where the copies lie meanwhile")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         work(options.home, options.queries)
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        old = None
-        workers = []
-        if options.before:
-            old = Revision(Path(scratch), "before", options.before, options.home)
-            workers.append(Worker("before", options.home, options.queries, old.env))
-        here = {**(old.env if old else {}), "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'cli'}"}
-        import os
-
-        workers.append(Worker("now", options.home, options.queries, {**os.environ, **here}))
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        sides = [("before", options.before)] if options.before else []
+        revisions, workers = [], []
         try:
+            for name, of in (*sides, ("now", "HEAD")):
+                # A revision may keep its indexes in another form.
+                home = Path(scratch) / f"home-{name}"
+                subprocess.run(["cp", "-r", "--reflink=auto", options.home, home], check=True)
+                revisions.append(Revision(Path(scratch), name, of, home))
+                workers.append(Worker(name, home, options.queries, revisions[-1].env))
             for _ in range(options.rounds):
                 for worker in workers:
                     worker.search()
         finally:
             for worker in workers:
                 worker.end()
-            if old:
-                old.remove()
+            for revision in revisions:
+                revision.remove()
     figures = {worker.name: worker.figures() for worker in workers}
     print(json.dumps(figures) if options.json else "\n".join(table(figures)))
 

@@ -166,12 +166,15 @@ def write_chunks(
     return added
 
 
-def has_live_term(index: "Index", searcher: "Searcher", field: str, term: str) -> bool:
+def has_live_term(
+    index: "Index", searcher: "Searcher", dead_rows: int, field: str, term: str
+) -> bool:
     """Whether a live chunk contains a term; `doc_freq` also counts dead ones."""
     from tantivy import Query
 
-    if not searcher.doc_freq(field, term):
-        return False
+    holding = searcher.doc_freq(field, term)
+    if not holding or holding > dead_rows:
+        return bool(holding)
     return bool(searcher.search(Query.term_query(index.schema, field, term), 1, count=False).hits)
 
 
@@ -190,7 +193,7 @@ def term_frequencies(
 
     def has_term(field: str, term: str) -> bool:
         with engine_errors():
-            return has_live_term(index, searcher, field, term)
+            return has_live_term(index, searcher, dead_rows, field, term)
 
     return TermFrequencies(rows=rows + dead_rows, doc_freq=doc_freq, has_term=has_term)
 
@@ -309,10 +312,11 @@ def rank_rows(rows: list[tuple[float, int]], limit: int) -> IndexHits:
     Scores that differ only by rounding are ties, and get the highest score among them.
     """
     ordered: list[tuple[float, int]] = []
-    top = 0.0
+    top = tied_min = 0.0
     for score, no in sorted(rows, reverse=True):
-        if not ordered or not _is_tied(top, score):
-            top = score
+        # As `_is_tied`, written out for some hundred rows of each search.
+        if not ordered or score < tied_min:
+            top, tied_min = score, score * (1 - _TIE_TOLERANCE)
         ordered.append((-top, no))
     ordered.sort()
     best_rows = ordered[: max(limit, 0)]
