@@ -135,7 +135,7 @@ class WorkerPool:
         after a pause that grows to a minute.
         """
         self._recovers = recovers
-        self._stop_listening = self._store.tell_of_jobs(self._wake)
+        self._stop_listening = self._store.tell_of("jobs_ready", self._wake)
         names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
         targets: list[tuple[str, Callable[[], None]]] = [(name, self._run) for name in names]
         targets.append(("kb-lease-keeper", self._keep_leases))
