@@ -21,6 +21,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any machine")
 
+# Each takes half a gigabyte, with the servers that it starts.
+_WORKERS_MAX = 16
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -40,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     The process of the tests itself is still not ended by what it was to ignore; a handler is not
     inherited by the program that a child becomes, as ignoring would be.
     """
+    # What is collected stays, so that to look for what does not is lost time.
+    gc.disable()
     if path := config.getoption("timings"):
         is_worker = hasattr(config, "workerinput")
         config.pluginmanager.register(Timings(path, writes=not is_worker))
@@ -53,6 +57,13 @@ def pytest_collection_finish() -> None:
     """Take what pytest has collected out of the collector's rounds, each of which would walk it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers for each core: half of a test's time goes by while it waits for a process."""
+    return min(2 * (os.cpu_count() or 1), _WORKERS_MAX)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Timings:
     def __init__(self, path: str, *, writes: bool) -> None:
         self._started = 0
         sys.addaudithook(self._count)
-        self._file = Path(path).open("a", encoding="utf-8") if writes else None
+        self._path = Path(path) if writes else None
 
     def _count(self, event: str, _args: object) -> None:
         if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
@@ -59,9 +59,10 @@ class Timings:
         )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self._file is not None and report.when == "teardown":
+        if self._path is not None and report.when == "teardown":
             timing = dict(report.user_properties)[_PROPERTY]
-            print(json.dumps({"test": report.nodeid, **timing}), file=self._file, flush=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                print(json.dumps({"test": report.nodeid, **timing}), file=file)
 
 
 def processor_s(root: int) -> float:
