@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.model.doc import LOCAL_USER, Doc, Kind
+from kb.model.file_kinds import FileKind, file_kind, is_named
 from kb.model.ids import Lsid
 
 STDIN_NAME = "-"
@@ -239,13 +240,14 @@ def name_and_folders(source: str) -> tuple[str, str]:
 def names_of(doc: Doc) -> tuple[str, ...]:
     """What people call a doc: its title, its file's name with and without the ending, aliases.
 
-    A picture's name has its ending: `Kitchen` means the note beside `Kitchen.png`.
+    The name of a picture, and of what is no text, has its ending: `Kitchen` means the note beside
+    `Kitchen.png`.
     """
     name, _ = name_and_folders(doc.source)
     whole = doc.source.rpartition("/")[2]
     if is_repository(doc.source):
         whole = urllib.parse.unquote(whole.rpartition("#")[2])
-    if is_picture(doc.mime):
+    if is_named(doc.mime):
         return (whole, *(title for title in (doc.title,) if title != name), *doc.aliases)
     return (doc.title, name, whole, *doc.aliases)
 
@@ -253,6 +255,15 @@ def names_of(doc: Doc) -> tuple[str, ...]:
 def is_picture(mime: str) -> bool:
     """Whether a format is one of pictures."""
     return mime.startswith("image/")
+
+
+def kind_of_source(source: str) -> FileKind | None:
+    """What people call a file or a page of its format, by the ending of its name."""
+    if is_repository(source):
+        source = urllib.parse.unquote(source.partition("#")[2])
+    elif "://" in source[:12]:
+        source = source.partition("?")[0].partition("#")[0]
+    return file_kind(ending_of(source))
 
 
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:

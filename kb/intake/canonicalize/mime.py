@@ -83,6 +83,8 @@ _MAIL_HEAD_BYTES: Final = 16_384
 # Beside a From, no other text begins with these.
 _MAIL_HEADERS: Final = frozenset({b"message-id", b"received", b"mime-version", b"return-path"})
 
+_ZIP: Final = b"PK\x03\x04"
+_DOCUMENT_STARTS: Final = (b"[Content_Types].xml", b"mimetype", b"_rels/.rels", b"docProps/")
 _ODF: Final = re.compile(rb"mimetype(application/vnd\.oasis\.opendocument\.[a-z]{1,40})")
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -120,7 +122,10 @@ def detect_mime(data: bytes, name: str | None) -> str:
         return PDF
     if not known_text and b"%PDF-" in sample[:_PDF_WINDOW_BYTES]:
         return PDF
-    if (signed := _signed(sample)) is not None:
+    signed = _signed(sample)
+    if parser is not None and parser.by_ends:
+        return signed if signed is not None and _is_another(signed, sample) else by_ending
+    if signed is not None:
         return by_ending if parser and not is_of_text and signed in _CONTAINERS else signed
     if not is_text(sample):
         return by_ending if parser and not is_of_text else _weakly_signed(sample)
@@ -129,6 +134,15 @@ def detect_mime(data: bytes, name: str | None) -> str:
     if ending in _CODE_ENDINGS:
         return PLAIN
     return _text_mime(sample, ending, by_ending)
+
+
+def _is_another(signed: str, sample: bytes) -> bool:
+    """Whether a file that is called a film, say, is of a format that is read for its text."""
+    parser = parser_table().by_mime.get(signed)
+    if parser is None or parser.by_ends:
+        return False
+    # A backup may hold documents; a document begins with its own parts.
+    return not sample.startswith(_ZIP) or sample[30:].startswith(_DOCUMENT_STARTS)
 
 
 def bom_encoding(data: bytes) -> str | None:

@@ -13,6 +13,7 @@ from kb.model.code import CODE_MIMES
 from kb.model.decoding import convert
 from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
+from kb.model.file_kinds import NAMED_MIMES
 from kb.model.ids import sha256_hex
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """For kb's own parsers: whether it needs the child process."""
     keeps_raw: bool = True
     """Whether the home keeps a copy of a file's bytes. Without one kb reads the file again."""
+    by_ends: bool = False
+    """Whether `data` is only the first 256 KiB and the last 128 KiB of a file that is longer."""
     fallback: str = ""
     """`module:function`, called as `read` is, in a new child after `read` has brought one down."""
 
@@ -191,6 +194,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         heic="image/heic",
         heif="image/heic",
         avif="image/heic",
+    ),
+    "named file": ParserPlugin(
+        mimes=tuple(dict.fromkeys(NAMED_MIMES.values())),
+        extensions=NAMED_MIMES,
+        read=f"{_ROOM}.media.named_file:read",
+        fingerprint="named_file-1",
+        keeps_raw=False,
+        by_ends=True,
     ),
 }
 """By name. All run in the child but those of plain text, markdown and source code."""

@@ -69,6 +69,7 @@ class SourceBytes(Struct, frozen=True, kw_only=True):
     lsid: Lsid
     kind: Kind
     data: bytes
+    """All of it, or the ends of a file that is read no further."""
     raw_sha256: str
     stamp: FileStamp | None
     mime: str | None = None
