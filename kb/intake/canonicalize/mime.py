@@ -17,6 +17,8 @@ _CONTAINERS: Final = frozenset(
     {"application/zip", "application/gzip", "application/x-ole-storage", "application/vnd.sqlite3"}
 )
 
+# Files of Apple's that are text or binary, whichever the program prefers.
+_PLISTS: Final = frozenset({"application/x-webarchive", "application/x-webloc"})
 _SAMPLE_BYTES: Final = 65_536
 _PDF_WINDOW_BYTES: Final = 1024
 _MARKUP_WINDOW_CHARS: Final = 16_384
@@ -101,6 +103,7 @@ _SHIFTS_KOREAN: Final = b"\x1b$)C"
 _UTF8_CONTROL_SHARE_MAX: Final = 0.05
 _LEGACY_CONTROL_SHARE_MAX: Final = 0.002
 _HTML_START: Final = re.compile(r"<(?:!doctype\s+html|(?:html|head|body)(?=[\s>/]))", re.IGNORECASE)
+_BOOKMARKS_START: Final = re.compile(r"<!doctype\s+netscape-bookmark-file", re.IGNORECASE)
 _SVG_START: Final = re.compile(r"<(?:!doctype\s+)?svg[\s>]", re.IGNORECASE)
 
 
@@ -122,6 +125,8 @@ def detect_mime(data: bytes, name: str | None) -> str:
         return PDF
     if not known_text and b"%PDF-" in sample[:_PDF_WINDOW_BYTES]:
         return PDF
+    if by_ending in _PLISTS:
+        return by_ending
     signed = _signed(sample)
     if parser is not None and parser.by_ends:
         return signed if signed is not None and _is_another(signed, sample) else by_ending
@@ -183,7 +188,8 @@ def _signed(sample: bytes) -> str | None:
     mime = next((mime for sign, mime in _STRONG if sample.startswith(sign)), None)
     if mime == "application/zip":
         if found := _ODF.search(sample):
-            return found[1].decode()
+            # A template says what a document says.
+            return found[1].decode().removesuffix("-template")
         return next((inner for mark, inner in _IN_ZIP if mark in sample), mime)
     if mime is None and sample[4:8] == b"ftyp":
         return "image/heic" if sample[8:11] in {b"hei", b"mif", b"avi"} else "video/mp4"
@@ -203,6 +209,8 @@ def _text_mime(sample: bytes, ending: str, by_ending: str) -> str:
     if ending == "pdf":
         # Saved error pages aside, text under this name is a damaged download.
         return HTML if _starts_as(sample, _HTML_START) else PDF
+    if _starts_as(sample, _BOOKMARKS_START):
+        return "text/x-bookmarks"
     if by_ending == HTML or _starts_as(sample, _HTML_START):
         return HTML
     if ending == "svg" or _starts_as(sample, _SVG_START):
