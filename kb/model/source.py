@@ -13,11 +13,15 @@ from kb.model.ids import Lsid
 STDIN_NAME = "-"
 _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
-_HOLDER: Final = r"(?:\.(?:mbox|emlx?|msg)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+)"
+_HOLDER: Final = (
+    r"(?:\.(?:mbox|emlx?|msg)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+"
+    r"|/(?:Mail|ImapMail|Local Folders)/(?:[^/#]+/){0,32}[^/.#]+)"
+)
 # A mail in a folder of mails, one file each: named after the second it came in, without an ending.
 _MAILDIR: Final = r".*/(?:cur|new)/\d{6,}[._][^/]+"
 _HOLDS_PARTS: Final = rf"(?i:{_HOLDER})\Z"
 _PART: Final = rf"(?is)(.*?{_HOLDER})#(.*)"
+_MAIL_INDEX: Final = ".msf"
 _REPOSITORY: Final = "git+"
 _MACHINE: Final = r"(?:[A-Za-z0-9_.~%-]+@)?[a-z0-9][a-z0-9.-]*"
 _PLAIN_PATH: Final = r"[A-Za-z0-9_.~/-]*"
@@ -34,6 +38,11 @@ def ending_of(name: str) -> str:
 def is_named_in_maildir(path: str) -> bool:
     """Whether a file's path is that of a mail in a Maildir."""
     return ("/cur/" in path or "/new/" in path) and re.fullmatch(_MAILDIR, path) is not None
+
+
+def is_indexed_mailbox(path: str) -> bool:
+    """Whether a file without an ending is a mailbox of Thunderbird, which keeps an index of it."""
+    return not ending_of(path) and os.path.lexists(path + _MAIL_INDEX)
 
 
 def file_lsid(path: str | Path, machine: str = "") -> Lsid:
