@@ -139,6 +139,7 @@ def test_a_name_is_enough() -> None:
         doc = read(b"-----BEGIN PRIVATE KEY-----\nMIIEvQ\n", name)
         assert (doc.title, doc.by_name) == (name.partition(".")[0], True)
         assert "MIIEvQ" not in doc.markdown
+        assert doc.markdown != "KEY slides\n"
         assert detect_mime(b"-----BEGIN PRIVATE KEY-----\nMIIEvQ\n", name) == doc.mime
 
 

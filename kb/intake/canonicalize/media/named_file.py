@@ -40,7 +40,10 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     facts = _facts(data, mime)
     date = iso_date(facts.date) if facts.date else None
     kind = file_kind(ending)
-    label = " ".join(filter(None, (ending.upper(), _LABELS[kind] if kind else "file")))
+    # Slides of Keynote are a zip; a private key has the same ending.
+    is_sure = kind is not None and (kind != "slides" or data.startswith(b"PK"))
+    what = _LABELS[kind] if kind is not None and is_sure else "file"
+    label = " ".join(filter(None, (ending.upper(), what)))
     canonical = finish(
         (facts.text, _described(label, facts, date), _listed(facts)),
         name,
