@@ -2,9 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import media_files as media
-from commands import Home
+from commands import KB, Home, run, surroundings
+from http_server import serving
 
 LARGE_BYTES = 6_000_000_000
 
@@ -123,3 +125,26 @@ def test_ignore_files_and_endings_count(tmp_path: Path) -> None:
     other = Home(tmp_path / "other")
     other.run("add", folder, "--ext", "md,zip")
     assert sorted(other.ids()) == ["Flood.md", "backup.zip"]
+
+
+def test_a_server_takes_what_is_named(tmp_path: Path) -> None:
+    """From a folder elsewhere no film is sent; one that is named is, and has a copy in the home."""
+    home, folder = Home(tmp_path / "home"), library(tmp_path / "in")
+    song = folder / "flood-03.mp3"
+    with serving(home) as server:
+
+        def there(*args: object) -> dict[str, Any]:
+            argv = [KB, "--server", f"http://127.0.0.1:{server.port}", *map(str, args)]
+            return cast("dict[str, Any]", run(argv, env=surroundings()).json)
+
+        report = there("add", folder, "--json")
+        assert (report["added"], report["skipped"], report["failed"]) == (1, 21, 0)
+        assert "name it to send it" in {p["reason"].partition("; ")[2] for p in report["problems"]}
+        assert there("add", song, "--json")["added"] == 1
+        named = there("add", folder / "lecture on weirs.mkv", "--json")
+        assert named["failed"] == 1
+        assert "6,000,000,000 bytes, over the limit" in named["problems"][0]["reason"]
+        hits = server.ask("GET", "/v1/search?q=flood%203&kind=audio").json["hits"]
+    assert [hit["title"] for hit in hits] == ["Ada Wolf – Flood 3"]
+    assert home.run("export", hits[0]["doc_id"], "--raw", "-o", tmp_path / "out.mp3").code == 0
+    assert (tmp_path / "out.mp3").read_bytes() == song.read_bytes()
