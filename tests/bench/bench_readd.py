@@ -1,4 +1,4 @@
-"""What adding an unchanged folder costs beside recollindex and the bare imports; `make bench-readd`.
+"""What adding an unchanged folder costs beside recollindex; `make bench-readd`.
 
     python tests/bench/bench_readd.py [--files COUNT] [--rounds COUNT]
 
