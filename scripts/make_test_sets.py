@@ -186,9 +186,7 @@ def plain(page: str) -> str:
     ]
     text = re.sub(r"\\f(?:\[\w*\]|\(..|.)|\\[&|^/,%:]|\\s[-+]?\d", "", "\n".join(lines))
     text = re.sub(r"\\\((?:em|en)|\\-", "-", text)
-    text = re.sub(
-        r"\\(?:\[|\()(['`^~:,])(\w)\]?", lambda mark: mark[2] + _ACCENTS[mark[1]], text
-    )
+    text = re.sub(r"\\(?:\[|\()(['`^~:,])(\w)\]?", lambda mark: mark[2] + _ACCENTS[mark[1]], text)
     text = normalize("NFC", text)
     return re.sub(r"\\(?:\[\w+\]|\(..|.)", " ", text).replace('"', "").strip()
 
