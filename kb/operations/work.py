@@ -53,15 +53,19 @@ class Workers:
     interrupt waits HURRY_S for that, a normal end longer.
     """
 
-    def __init__(self, app: "App", *, reads_files: bool = False) -> None:
-        """Make them. Without `reads_files` others read files again, and pictures."""
+    def __init__(self, app: "App", *, reads_files: bool = False, stay: bool = False) -> None:
+        """Make them. Without `reads_files` others read files again, and pictures.
+
+        If they `stay`, they wait for a database that is away, for as long as it takes.
+        """
+        self._stay = stay
         self._app = app
         self._pool: WorkerPool = app.pool(reads_files=reads_files)
         self.are_idle = True
         """After the block: False where one was still busy; its job comes back with its lease."""
 
     def __enter__(self) -> Self:
-        self._pool.start()
+        self._pool.start(waits=self._stay)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

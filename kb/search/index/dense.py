@@ -3,7 +3,6 @@
 # Long because searching, following the log and compacting share one set of files.
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -48,6 +47,8 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -178,6 +179,16 @@ class DenseIndex:
             matrix[is_present] = segment.vectors[rows[is_present]]
             present |= is_present
         return matrix, present
+
+    def rows(self) -> "tuple[Numbers, Numbers]":
+        """The number and the source of each live row; each chunk has one."""
+        import numpy as np
+
+        snapshot = self._ensure_open()
+        parts = snapshot.segments if snapshot else ()
+        none = np.empty(0, dtype="<u8")
+        nos = np.concatenate([none, *(part.nos[part.sources != 0] for part in parts)])
+        return nos, np.concatenate([none, *(part.sources[part.sources != 0] for part in parts)])
 
     @property
     def count(self) -> int:
