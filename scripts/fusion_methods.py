@@ -12,6 +12,7 @@ from msgspec import Struct
 
 Array = Any
 _K: Final = 200
+_SHOWN_K: Final = 60
 _SPACING_MIN: Final = 200
 _TOP_SHARE: Final = 0.3
 _UNFAMILIAR_SHARE: Final = 0.2
@@ -119,6 +120,12 @@ def _both_near(among: int, count: int, share: float, scored: "Method | None" = N
     return method
 
 
+def _shown(pool: Pool) -> Array:
+    """Today's scores on the scale that the engine shows, which is steeper at the top."""
+    share = (_K + 1) * pool.today
+    return (_SHOWN_K + 1) * share / (_K + 1 + (_SHOWN_K - _K) * share)
+
+
 def _outstanding(strength: float) -> "Method":
     """The leg whose best stands farther out has more weight (Shtok and others, 2012)."""
 
@@ -220,6 +227,10 @@ FAMILIES: Final[Mapping[str, Mapping[str, Method]]] = {
     },
     "coverage": {str(share): _covering(share) for share in (0.2, 0.4)},
     "delta": {str(delta): _plus(delta) for delta in (0.25, 0.5, 1.0)},
+    "shown scores of the nearest": {
+        f"{among}, {count}, {share}": _both_near(among, count, share, _shown)
+        for among, count, share in ((50, 5, 0.2), (100, 10, 0.2), (100, 10, 0.3), (50, 10, 0.2))
+    },
     "scores of the nearest, and coverage": {
         f"{among}, {count}, {share}; {covering}": _both_near(
             among, count, share, _covering(covering)
