@@ -50,6 +50,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
 def _notable(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     """What only some homes have: docs that wait, what is missing, a remote."""
     rows: list[tuple[str, str]] = []
+    if counts.by_name:
+        rows.append(("known by name", f"{many(counts.by_name, 'doc')}: pictures, sounds, archives"))
     if counts.to_reread:
         rows.append(("to read again", f"{many(counts.to_reread, 'doc')}, by kb worker"))
     if counts.to_recognize:

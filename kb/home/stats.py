@@ -70,6 +70,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     disk_bytes: int
     push: PushReport | None
     """How far the notebook's remote has come; None where nothing was pushed yet."""
+    by_name: int = 0
+    """Active docs that words of their names find, and no text: pictures, sounds, archives."""
     nodes: list[NodeWork] = []
     """The machines that worked in the last two minutes, where machines share the home."""
     texts_waiting: int = 0
@@ -86,10 +88,11 @@ class Stats(Struct, frozen=True, kw_only=True):
 def counted(app: App) -> Stats:
     """Count what a home has. Reads every doc and looks at every file."""
     statuses: Counter[str] = Counter()
-    without_text = 0
+    without_text = by_name = 0
     with app.store.read() as txn:
         for doc in docs.all_docs(txn):
             statuses[doc.status] += 1
+            by_name += doc.by_name and doc.status == "active"
             if doc.coverage is not None and doc.status == "active" and not is_picture(doc.mime):
                 without_text += doc.coverage.pages - doc.coverage.pages_with_text
         ledger = Counter(str(entry.state) for _, entry in LEDGER.scan(txn))
@@ -129,6 +132,7 @@ def counted(app: App) -> Stats:
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
             push=_pushed(app),
+            by_name=by_name,
             no_graph=_no_graph(app, txn.count("chunks")),
         )
 

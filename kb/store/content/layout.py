@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kb.errors import ReadOnlyHome, StoreMissing, UsageError
 from kb.model.ids import sha256_hex
+from kb.model.user_folders import user_folder
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
@@ -136,9 +137,7 @@ class HomePaths(Struct, frozen=True):
         """
         if self.database is None:
             return self.root / "backups"
-        import platformdirs
-
-        data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+        data = user_folder("data")
         return data / "backups" / self.root.name
 
     @property
