@@ -137,6 +137,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -m slow tests/e2e/test_library.py
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/write_reference.py --check
 	$(BIN)/python scripts/build_site.py
