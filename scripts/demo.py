@@ -74,7 +74,7 @@ FORMATS: Final = {
     "badgers.eml": "badgers sweetcorn",
     "list.mbox": "wheelbarrow with the solid tyre",
     "moon.py": "is_waxing",
-    "track 07.mp3": "blackbird at the water butt",
+    "track 07.mp3": "kind:audio blackbird",
     "gate-code.enex": "padlock graphite",
     "lapwing.fb2": "lapwings furrows",
     "plumber.vcf": "Okafor mends the standpipe",
