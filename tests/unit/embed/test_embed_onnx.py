@@ -246,7 +246,6 @@ def test_mapped_weights_are_the_same_weights(model_dir: Path) -> None:
         assert held.run(None, feed)[0].tobytes() == mapped.run(None, feed)[0].tobytes()
 
 
-@given(st.binary(min_size=1, max_size=400))
 def test_a_runtime_that_cannot_map_weights_copies_them(
     model_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +264,7 @@ def test_a_runtime_that_cannot_map_weights_copies_them(
     assert asked[:2] == [str(model_dir), ""]
 
 
+@given(st.binary(min_size=1, max_size=400))
 def test_what_is_no_graph_has_no_mapped_weights(
     tmp_path_factory: pytest.TempPathFactory, raw: bytes
 ) -> None:
