@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import EmbedError, KbError, ModelMissing
-from kb.search.index.contents import dense_contents, lexical_contents
+from kb.search.index.cache_contents import dense_contents, lexical_contents
 from kb.store import log
 from kb.store.jobs import queue
 from kb.store.nodes import tell_contents
@@ -89,7 +89,7 @@ class CacheFollower:
                 # A search says what is wrong; here it is tried again.
                 if type(error) is not failed:
                     failed = type(error)
-                    logger.warning("the caches cannot follow the log (%s)", failed.__name__)
+                    logger.warning("the caches cannot follow the log (%s)", type(error).__name__)
             else:
                 failed = None
             self._stop.wait(_PAUSE_S + _SHARE * (time.monotonic() - began_s))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kb.errors import StoreBusy, StoreDamaged
 from kb.model.doc import Audience
 from kb.model.node import CacheContents, NodeCaches
-from kb.search.index.contents import (
+from kb.search.index.cache_contents import (
     dense_contents,
     digest_of,
     lexical_contents,
