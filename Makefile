@@ -14,7 +14,7 @@ MULTILINGUAL_STAMP := $(VENV)/.multilingual
 # Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres bench-warm
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -51,6 +51,7 @@ help:
 	@echo "make bench-install  what a default install takes on disk; fails over 400 MiB"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
+	@echo "make bench-warm   what each stage of a warm search of GROWN, a home, costs beside BEFORE, a revision"
 	@echo "make bench-writes  how many bytes a home writes for each passage"
 	@echo "make bench-embedding  how many tokens the model reads, of how many that it must"
 	@echo "make bench-dense  the exact scan against HNSW, up to a million vectors; half an hour"
@@ -208,6 +209,9 @@ bench-readd: $(STAMP)
 
 bench-growth: $(STAMP)
 	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)
+
+bench-warm: $(STAMP)
+	$(BIN)/python tests/bench/bench_warm.py --home $(GROWN) $(BEFORE)
 
 bench-writes: $(STAMP)
 	$(BIN)/python tests/bench/bench_writes.py

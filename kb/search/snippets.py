@@ -10,7 +10,7 @@ from typing import Final
 
 from kb.model.search import Snippet
 from kb.search.index.analysis import first_highlight, terms_in
-from kb.search.term_places import TermPlaces, is_held_by_parts, term_places
+from kb.search.term_places import TermPlaces, is_held_by_parts, start_of, term_places
 
 _CHARS_MAX: Final = 300
 # More sentences than these are not looked at.
@@ -86,8 +86,7 @@ def _possible(sentence: str, terms: frozenset[str]) -> frozenset[str]:
     if not sentence.isascii():
         return terms
     text = sentence.lower()
-    # A stem differs from its word at the end alone.
-    return frozenset(term for term in terms if term[: 3 if len(term) > 4 else 2] in text)
+    return frozenset(term for term in terms if start_of(term) in text)
 
 
 def sentences(text: str, *, is_code: bool = False) -> Iterator[tuple[int, int]]:

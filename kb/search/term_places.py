@@ -13,7 +13,6 @@ from typing import Final
 from msgspec import Struct
 
 from kb.search.index.analysis import (
-    START_CHARS,
     camel_words,
     has_unspaced,
     spelled_words,
@@ -31,6 +30,8 @@ _SIMPLE_RANGES: Final = (
 _ASCII_WORD: Final = "[a-z0-9]+"
 _WORD: Final = r"[^\W_]+"
 _OTHERS: Final = r"[^\W\x00-\x7f]+"
+_START_CHARS_MAX: Final = 3
+_LONG_TERM_CHARS: Final = 5
 _TEXTS_KEPT: Final = 64
 
 
@@ -71,6 +72,11 @@ def term_places(text: str, terms: frozenset[str]) -> TermPlaces:
     )
 
 
+def start_of(term: str) -> str:
+    """How every word begins that is this term's: a stem differs from its word at the end alone."""
+    return term[: _START_CHARS_MAX if len(term) >= _LONG_TERM_CHARS else 2]
+
+
 def is_held_by_parts(terms: frozenset[str]) -> bool:
     """Whether a text holds all of these terms that a part of it holds.
 
@@ -83,7 +89,7 @@ def _found(text: str, terms: frozenset[str]) -> Iterator[tuple[int, str]]:
     # The only letter of these that is two in lower case; it is folded into this one.
     low = text.replace("İ", "I").lower()
     word_at = re.compile(_ASCII_WORD if text.isascii() else _WORD).match
-    places = [*_starts(low, {term[:START_CHARS] for term in terms})]
+    places = [*_starts(low, set(map(start_of, terms)))]
     if not text.isascii():
         places += _starts_with_others(low, {"", *(term[:1] for term in terms)})
     for place in places:
@@ -109,8 +115,9 @@ def _starts_with_others(low: str, firsts: set[str]) -> Iterator[int]:
     """Where words begin with letters that are not ASCII but may become the first of a term."""
     for match in re.finditer(_OTHERS, low):
         place = match.start()
-        if low[place - 1 : place].isalnum():
-            place -= 1
+        for _ in range(_START_CHARS_MAX - 1):
+            if low[place - 1 : place].isalnum():
+                place -= 1
         if not low[place - 1 : place].isalnum() and _first_letter(low[place]) in firsts:
             yield place
 

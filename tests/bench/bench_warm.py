@@ -7,7 +7,7 @@ revisions search a copy in turn, round by round, by the same Python, so that oth
 machine slows both. Each round is searched twice:
 once as it is, for the median, and once with clocks around the stages, which cost a little
 themselves. A stage's time is its own, without that of stages inside it. Prints a table, and with
---json one object. `make bench-warm HOME=FOLDER BEFORE=REVISION`.
+--json one object. `make bench-warm GROWN=HOME BEFORE=REVISION`.
 """
 
 import argparse
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import corpus
-from msgspec import structs
 from revisions import Revision
 
 from kb.home.app import App

@@ -16,7 +16,7 @@ ANALYSIS_VERSION: Final = 3
 _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
-START_CHARS: Final = 2
+_START_CHARS: Final = 2
 _ASCII_WORD: Final = "[a-z0-9]+"
 _PHRASES_MAX: Final = 8
 _WORDS_KEPT: Final = 16_384
@@ -259,7 +259,8 @@ def phrases(query: str) -> list[list[str]]:
 @functools.lru_cache(_WORDS_KEPT)
 def terms_of_word(word: str) -> tuple[str, ...]:
     """The analysed terms of one word, of several if it is in camel case."""
-    return tuple(analyzer().analyze(normalize(word)))
+    is_plain = word.isascii() and word.islower()
+    return tuple(analyzer().analyze(word if is_plain else normalize(word)))
 
 
 def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
@@ -270,7 +271,7 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     """
     if not terms:
         return terms
-    starts = {word[:START_CHARS] for word in terms}
+    starts = {word[:_START_CHARS] for word in terms}
     normal = _normalized_for(text, terms)
     others: list[str] = []
     if not normal.isascii():
@@ -278,7 +279,7 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
         others = [piece for piece in pieces if not piece.isascii()]
         normal = " ".join(piece for piece in pieces if piece.isascii())
     words = {
-        word for word in re.findall(_ASCII_WORD, normal.lower()) if word[:START_CHARS] in starts
+        word for word in re.findall(_ASCII_WORD, normal.lower()) if word[:_START_CHARS] in starts
     }
     return terms.intersection(analyzer().analyze(" ".join((*words, *others))))
 
@@ -322,7 +323,7 @@ def first_highlight(text: str, terms: frozenset[str]) -> int | None:
 def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
     is_wanted: dict[str, bool] = {}
-    starts = {term[:START_CHARS] for term in terms}
+    starts = {term[:_START_CHARS] for term in terms}
     is_simple = not _letters_among(text, _NOT_SIMPLE_CHARS)
     for match in re.finditer(_SIMPLE_WORD if is_simple else _SPACED_WORD, text):
         word = match[0]
@@ -330,7 +331,7 @@ def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]
             # As in `terms_in`; a word with capitals inside may have several parts.
             is_plain = word.isascii() and word[1:].islower()
             is_wanted[word] = (
-                not is_plain or word[:START_CHARS].lower() in starts
+                not is_plain or word[:_START_CHARS].lower() in starts
             ) and not terms.isdisjoint(analyse(normalize(word)))
         if is_wanted[word]:
             yield match.span()

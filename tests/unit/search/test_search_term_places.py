@@ -69,7 +69,13 @@ def test_each_place_is_in_the_part_that_holds_the_term(parts: list[str], typed: 
         at += len(part) + 1
 
 
-@pytest.mark.parametrize("around", [("boiler", ""), ("", "tea"), ("boiler", "tea"), (" tea", " x")])
+@pytest.mark.parametrize(
+    "around",
+    [
+        *(("boiler", ""), ("", "tea"), ("boiler", "tea"), (" tea", " x")),
+        *(("b", "iler"), ("bo", "ler tea")),
+    ],
+)
 def test_simple_letters_are_folded_one_by_one(around: tuple[str, str]) -> None:
     """Beside each of them a text holds the terms that the analysis of all of it finds."""
     before, after = around
