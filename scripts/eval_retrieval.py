@@ -1,6 +1,7 @@
 """Measure retrieval on a test set in BEIR layout, through the engine that users run.
 
-    python scripts/eval_retrieval.py DIR... [--home KEEP] [--cfg KEY=VALUE]... [--typos] [--json]
+    python scripts/eval_retrieval.py DIR... [--home KEEP] [--cfg KEY=VALUE]... [--mode MODE]...
+        [--typos] [--json]
 
 DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. Each entry of the corpus becomes a doc, taken
 in, cut, embedded and indexed as any other; a doc's rank is that of its best passage. Prints
@@ -134,14 +135,16 @@ def measure(app: App, folder: Path, mode: SearchMode, *, typos: bool) -> dict[st
     }
 
 
-def run(folder: Path, home: Path, overrides: list[str], *, typos: bool) -> dict[str, Any]:
-    """Every mode over one set."""
+def run(
+    folder: Path, home: Path, overrides: list[str], modes: list[SearchMode], *, typos: bool
+) -> dict[str, Any]:
+    """These modes over one set."""
     with App.open(home, load([], overrides)) as app:
         with app.store.read() as txn:
             known = txn.count("versions")
         if not known:
             take_in(app, entries(folder))
-        return {mode: measure(app, folder, mode, typos=typos) for mode in MODES}
+        return {mode: measure(app, folder, mode, typos=typos) for mode in modes}
 
 
 def show(name: str, modes: dict[str, Any]) -> None:
@@ -164,6 +167,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--home", type=Path, help="keep the homes here and use them again")
     parser.add_argument("--cfg", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--mode", action="append", choices=MODES, help="these alone")
     parser.add_argument("--typos", action="store_true", help="with a wrong letter in each query")
     parser.add_argument("--json", action="store_true", dest="as_json")
     said = parser.parse_args()
@@ -173,7 +177,9 @@ def main() -> None:
             sys.exit(f"{folder}: no corpus.jsonl there")
         with tempfile.TemporaryDirectory() as temporary:
             home = (said.home or Path(temporary)) / folder.resolve().name
-            modes = results[folder.resolve().name] = run(folder, home, said.cfg, typos=said.typos)
+            modes = results[folder.resolve().name] = run(
+                folder, home, said.cfg, said.mode or [*MODES], typos=said.typos
+            )
         if not said.as_json:
             show(folder.resolve().name, modes)
     if said.as_json:
