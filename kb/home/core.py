@@ -19,8 +19,8 @@ from kb.intake.sync.add import AddOptions
 from kb.knowledge.guide.core import core_digest
 from kb.knowledge.guide.install import Installed, install
 from kb.model.config import Settings
+from kb.model.config.places import user_folder
 from kb.model.doc import Visibility
-from kb.model.user_folders import user_folder
 from kb.store import meta
 from kb.store.content.layout import HomePaths
 

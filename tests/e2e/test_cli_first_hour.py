@@ -279,7 +279,7 @@ def test_a_path_that_no_doc_has(
 
 def test_a_worker_that_drains_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     """On a terminal, by passages, and it reads no files."""
-    home.run("add", vault(tmp_path / "vault", 600), "--no-wait")
+    home.run("add", vault(tmp_path / "vault", 300), "--no-wait")
     code, shown = on_terminal([KB, "--home", str(home.root), "worker", "--drain"])
     assert code == 0
     assert re.search(r"[\d,]+ of [\d,]+\+? passages", shown)

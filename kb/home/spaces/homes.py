@@ -8,8 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 from kb.errors import UsageError
+from kb.model.config.places import user_folder
 from kb.model.search import SpaceName
-from kb.model.user_folders import user_folder
 from kb.store.content.layout import DATABASE_SCHEMES, PROJECT_FOLDER
 
 SpaceAsked = Literal["user", "project", "all"]

@@ -4,6 +4,7 @@ import email
 import email.policy
 import plistlib
 from typing import Any, Final
+from xml.parsers.expat import ExpatError
 
 import msgspec
 
@@ -46,8 +47,7 @@ def plist(data: bytes, name: str) -> dict[str, Any]:
     """A property list of Apple's, which is a dictionary. Raises Unparsable."""
     try:
         value = plistlib.loads(data)
-    except Exception as error:
-        # What is damaged raises almost anything.
+    except (ValueError, ExpatError) as error:
         raise Unparsable("it is damaged; save it again", source=name) from error
     if not isinstance(value, dict):
         raise Unparsable("it is damaged; save it again", source=name)

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.model.config.places import user_folder
 from kb.model.decoding import decode_json
-from kb.model.user_folders import user_folder
 
 _FILE: Final = "verified-models.json"
 _BYTES_MAX: Final = 1 << 16

@@ -40,7 +40,6 @@ from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
 from kb.search.index.log_follower import CatchUpReport, LogPosition
 from kb.search.index.segments import Segment, SegmentWriter, memory_segment, write_merged
-from kb.search.index.threads import run_async
 from kb.store import chunks
 from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
@@ -238,6 +237,8 @@ class DenseIndex:
 
     def verify_async(self) -> "Future[list[str]]":
         """As `verify`, in a background thread."""
+        from kb.search.index.threads import run_async
+
         return run_async(self.verify)
 
     def merge(self, *, wait_s: float) -> str | None:

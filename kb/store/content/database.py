@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome, UsageError
+from kb.model.config.places import user_folder
 from kb.model.ids import sha256_hex
-from kb.model.user_folders import user_folder
 from kb.store.content.durable import write_temporary
 from kb.store.content.layout import ADDRESS_FILE, CACHES_FOLDER
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome, StoreMissing, UsageError
+from kb.model.config.places import user_folder
 from kb.model.ids import sha256_hex
-from kb.model.user_folders import user_folder
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress

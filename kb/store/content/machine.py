@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.errors import ReadOnlyHome, UsageError
-from kb.model.user_folders import user_folder
+from kb.model.config.places import user_folder
 from kb.store.content.durable import write_temporary
 
 _VARIABLE: Final = "KB_MACHINE"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.errors import ReadOnlyHome
-from kb.model.user_folders import user_folder
+from kb.model.config.places import user_folder
 
 _FOLDER: Final = "kb-server"
 _FILE: Final = "token"

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome
+from kb.model.config.places import user_folder
 from kb.model.decoding import decode_json
-from kb.model.user_folders import user_folder
 from kb.store.content.layout import HomePaths
 from kb.store.trust.identity import identity_of, mark
 

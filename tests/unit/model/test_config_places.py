@@ -1,9 +1,9 @@
-"""kb.model.user_folders: the folders that platformdirs names."""
+"""kb.model.config.places: the folders that platformdirs names."""
 
 import platformdirs
 import pytest
 
-from kb.model.user_folders import FolderKind, user_folder
+from kb.model.config.places import FolderKind, user_folder
 
 KINDS: tuple[FolderKind, ...] = ("config", "data", "cache")
 
