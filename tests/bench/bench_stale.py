@@ -16,7 +16,9 @@ from postgres_server import running_server
 from run import said
 from stale_reads import StaleReads
 
-CLIENTS = 8
+CLIENTS = 16
+# As many writes at once as there are clients: each of these waits, mostly for the replica.
+WRITES = ("--cfg", f"serve.long_max={CLIENTS}")
 READS_A_ROUND = 6
 
 
@@ -57,7 +59,7 @@ def main() -> None:
         one = Node(folder / "one", primary.home("team"))
         (folder / "note.md").write_text("# Note\n\nThe first.")
         assert one.run("add", folder / "note.md").code == 0
-        with serving(one, env=dict(one.env)) as writer:
+        with serving(one, before=WRITES, env=dict(one.env)) as writer:
             # The key of the tokens is made, before the replica copies what there is.
             assert "kb-transaction" in writer.get("/v1/docs").headers
             with primary.replica(options.lag_ms) as late:
