@@ -22,6 +22,7 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
+    from kb.home.services.cache_follower import CacheFollower
     from kb.home.services.models import HomeModels, SharedModels
     from kb.home.services.notebook import HomeNotebook
     from kb.home.services.packs import HomePacks
@@ -550,6 +551,18 @@ class App:
             return problems
         # Last, for all can be found by now.
         return self.lexical.compact(self.store, wait_s=wait_s)
+
+    @property
+    def cache_follower(self) -> "CacheFollower":
+        """Has the caches follow what other machines change, not yet started."""
+        from kb.home.services.cache_follower import CacheFollower
+
+        return CacheFollower(
+            self.store,
+            lambda: self._locked(lambda: self.lexical),
+            lambda: self.dense,
+            self.settings.index.lock_wait_ms / 1000,
+        )
 
     @functools.cached_property
     def compactor(self) -> "Compactor":

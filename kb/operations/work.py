@@ -53,12 +53,21 @@ class Workers:
     interrupt waits HURRY_S for that, a normal end longer.
     """
 
-    def __init__(self, app: "App", *, reads_files: bool = False, at_need: bool = False) -> None:
+    def __init__(
+        self,
+        app: "App",
+        *,
+        reads_files: bool = False,
+        at_need: bool = False,
+        stay: bool = False,
+    ) -> None:
         """Make them. Without `reads_files` others read files again, and pictures.
 
         With `at_need` they begin once there is work: where nothing changed there is none, and a
-        pool takes 20 ms to import and to start.
+        pool takes 20 ms to import and to start. If they `stay`, they wait for a database that is
+        away, for as long as it takes.
         """
+        self._stay = stay
         self._app = app
         self._reads_files = reads_files
         self._at_need = at_need
@@ -97,7 +106,7 @@ class Workers:
         with self._starting:
             if self._pool is None:
                 self._pool = self._app.pool(reads_files=self._reads_files)
-                self._pool.start()
+                self._pool.start(waits=self._stay)
             return self._pool
 
     def _has_work(self) -> bool:

@@ -9,6 +9,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -320,10 +321,12 @@ def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":
 
 def _session_at(path: Path) -> "InferenceSession":
     graph = with_mapped_weights(path)
+    if graph is not None:
+        # Runtimes before 1.21 look for the weights elsewhere.
+        with suppress(Exception):
+            return session_of(graph, weights_in=str(path.parent))
     try:
-        if graph is None:
-            return session_of(str(path))
-        return session_of(graph, weights_in=str(path.parent))
+        return session_of(str(path))
     except Exception as error:
         raise ModelMissing(f"{path} cannot be loaded: {error}; {_REMEDY}") from error
 

@@ -202,7 +202,7 @@ class Ingestor:
             raw_path=staged.raw_path,
             md_path=staged.md_path,
             md_sha256=staged.md_sha256,
-            raw_bytes=len(request.raw),
+            raw_bytes=len(request.raw) if request.raw_bytes is None else request.raw_bytes,
             md_chars=len(canonical.markdown),
             coverage=canonical.coverage,
             canonicalizer=request.canonicalizer,

@@ -179,6 +179,16 @@ class DenseIndex:
             present |= is_present
         return matrix, present
 
+    def rows(self) -> "tuple[Numbers, Numbers]":
+        """The number and the source of each live row; each chunk has one."""
+        import numpy as np
+
+        snapshot = self._ensure_open()
+        parts = snapshot.segments if snapshot else ()
+        none = np.empty(0, dtype="<u8")
+        nos = np.concatenate([none, *(part.nos[part.sources != 0] for part in parts)])
+        return nos, np.concatenate([none, *(part.sources[part.sources != 0] for part in parts)])
+
     @property
     def count(self) -> int:
         """Live rows."""

@@ -30,6 +30,7 @@ from kb.search.index.lexical_files import (
 )
 from kb.search.index.lexical_query import Holding, build_query, restrict_to, unchanged_weight
 from kb.search.index.lexical_tantivy import (
+    all_rows,
     always,
     best_hits,
     create_index,
@@ -161,6 +162,17 @@ class LexicalIndex:
                 return holders(snapshot.searcher, query, field, limit) if query else frozenset()
         except CacheDamaged:
             return frozenset()
+
+    def rows(self) -> dict[int, int]:
+        """The source of each chunk, by number; none from a damaged index."""
+        try:
+            snapshot = self._ensure_open()
+            if snapshot is None:
+                return {}
+            with engine_errors():
+                return all_rows(snapshot.searcher)
+        except CacheDamaged:
+            return {}
 
     def repair(self) -> None:
         """Rebuild the index, after a CacheDamaged."""

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final
 
 from kb.model.doc import Audience
-from kb.search.index.analysis import query_words, terms
+from kb.search.index.analysis import name_keys, query_words, terms
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.idf import (
@@ -126,7 +126,14 @@ class LexicalIndexes:
         Of a symbol that source code defines, the chunks that define it.
         """
         defining = self.holders(definition_holders(name), "no", audiences, _NAMESAKES_MAX)
-        return defining or self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
+        if defining:
+            return defining
+        keys = name_keys(name)
+        # Mostly no doc has the name, which is told for less than by a search.
+        parts = [part for part in self.frequencies(audiences) if _has_any(part, "called", keys)]
+        if not parts:
+            return frozenset()
+        return self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
 
     def holders(
         self,
@@ -238,6 +245,10 @@ class LexicalIndexes:
     def _open_indexes(self) -> list[LexicalIndex]:
         with self._lock:
             return list(self._parts.values())
+
+
+def _has_any(part: TermFrequencies, field: str, terms: Collection[str]) -> bool:
+    return any(part.doc_freq(field, term) for term in terms)
 
 
 def _combined(store: Store, reports: Sequence[CatchUpReport]) -> CatchUpReport:

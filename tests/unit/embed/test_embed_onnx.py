@@ -246,6 +246,24 @@ def test_mapped_weights_are_the_same_weights(model_dir: Path) -> None:
         assert held.run(None, feed)[0].tobytes() == mapped.run(None, feed)[0].tobytes()
 
 
+def test_a_runtime_that_cannot_map_weights_copies_them(
+    model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those before 1.21."""
+    asked: list[str] = []
+
+    def unable(graph: str | bytes, weights_in: str = "") -> object:
+        asked.append(weights_in)
+        if weights_in:
+            raise RuntimeError("no such file")
+        return runtime.session_of(graph)
+
+    monkeypatch.setattr(onnx, "session_of", unable)
+    mine, whole = OnnxEmbedder(model_dir), OnnxEmbedder(builtin_model_dir())
+    assert np.array_equal(mine.embed_query("a fox"), whole.embed_query("a fox"))
+    assert asked[:2] == [str(model_dir), ""]
+
+
 @given(st.binary(min_size=1, max_size=400))
 def test_what_is_no_graph_has_no_mapped_weights(
     tmp_path_factory: pytest.TempPathFactory, raw: bytes
