@@ -40,7 +40,7 @@ def main() -> None:
         corpus.write_notes(notes, options.files)
         corpus.take_in(home, notes, ClusteredEmbedder(builtin_model_dir()))
         recoll.mkdir()
-        (recoll / "recoll.conf").write_text(f"topdirs = {notes}\n")
+        (recoll / "recoll.conf").write_text(f"topdirs = {notes}\nloglevel = 0\n")
         subprocess.run([KB, "trust", str(home)], check=True, capture_output=True)
         add = [KB, "add", "--recursive", str(notes)]
         commands = {

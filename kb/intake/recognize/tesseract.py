@@ -9,7 +9,6 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import Unparsable, Unsupported
-from kb.intake.canonicalize.decode import clean_text
 from kb.model.children import module_env
 
 PROGRAM: Final = "tesseract"
@@ -69,6 +68,9 @@ class Tesseract(Struct, frozen=True, kw_only=True):
             reason = _reason(done.returncode, done.stderr)
             lacks_language = _NO_LANGUAGE in done.stderr
             raise (Unsupported if lacks_language else Unparsable)(reason, source=name)
+        # Imported late: whether it is installed is asked by every add.
+        from kb.intake.canonicalize.decode import clean_text
+
         text = clean_text(done.stdout[:TEXT_BYTES_MAX].decode("utf-8", "replace"))
         lines = [line.rstrip() for line in text.split("\n")]
         return "\n".join(lines).strip("\n") if any(map(str.isalnum, text)) else ""
@@ -91,6 +93,8 @@ def installed(
 
 def _reason(status: int, errors: bytes) -> str:
     """How it ended, in its own words where it has some."""
+    from kb.intake.canonicalize.decode import clean_text
+
     said = clean_text(errors[-2_000:].decode("utf-8", "replace")).split("\n")
     lines = [line.strip() for line in said if line.strip()]
     wrong = next((line for line in lines if "language" in line or "rror" in line), "")
