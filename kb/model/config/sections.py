@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 
 from kb import __version__
 from kb.model.code import CODE_MIMES
-from kb.model.file_kinds import NAMED_MIMES
 from kb.model.doc import Visibility
+from kb.model.file_kinds import NAMED_MIMES
 
 _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]
