@@ -14,13 +14,13 @@ from msgspec import Struct, structs
 from kb.errors import NotebookUnfit
 from kb.home.app import App
 from kb.knowledge.notebook import PushReport
-from kb.model.node import WorkerRow
+from kb.model.node import NodeCaches, WorkerRow
 from kb.model.source import is_picture
 from kb.search.index import hnsw
 from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
-from kb.store.nodes import live_workers
+from kb.store.nodes import caches_of_nodes, live_workers
 from kb.store.records import LEDGER
 
 _LETTERS_MAX: Final = 100
@@ -78,6 +78,9 @@ class Stats(Struct, frozen=True, kw_only=True):
     """How many texts are still to be embedded; counted while such machines work."""
     seconds_left: int | None = None
     """How long that takes at their rate; None if nobody works, or docs are not yet cut."""
+    caches: tuple[NodeCaches, ...] = ()
+    """How far the caches of each machine had read the log when it last said so, and what is wrong
+    with them, where machines share the home."""
     no_graph: str | None = None
     """What is lost without the extra `hnsw`, and how to get it; None where nothing is lost."""
 
@@ -108,8 +111,10 @@ def counted(app: App) -> Stats:
         model = app.models.in_use().active.fingerprint
         waiting = texts_to_embed(txn, model) if nodes else 0
         uncut = queue.count_of_kind(txn, "chunk") if nodes else 0
+        caches = caches_of_nodes(txn, app.store.clock.now_ms()) if app.store.node else ()
         return Stats(
             nodes=nodes,
+            caches=tuple(caches),
             texts_waiting=waiting,
             seconds_left=None if uncut else _seconds_left(nodes, waiting),
             home=app.paths.shown,

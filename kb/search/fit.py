@@ -18,8 +18,9 @@ from kb.model.source import name_and_folders
 from kb.model.text import indexed_text
 from kb.search.candidates import Candidates, WordCandidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
-from kb.search.index.analysis import ANALYSIS_VERSION, terms, terms_held
+from kb.search.index.analysis import ANALYSIS_VERSION, terms
 from kb.search.paging import with_falling_scores
+from kb.search.term_places import term_places
 
 BACKGROUND_COSINE: Final = 0.03
 """The cosine of unrelated texts under the built-in model, and under models not measured."""
@@ -115,9 +116,10 @@ class FitContext(Struct, frozen=True, kw_only=True):
         """The signals of a chunk."""
         nearness = None if row.cosine is None else self.nearness(row.cosine)
         name, _ = name_and_folders(row.doc.source)
-        said = indexed_text(row.doc.label, row.chunk.heading, row.chunk.text)
-        text = f"{name}\n{said}"
-        return FitSignals(nearness=nearness, coverage=term_coverage(self.weights, text))
+        head = f"{name}\n{indexed_text(row.doc.label, row.chunk.heading, '')}"
+        return FitSignals(
+            nearness=nearness, coverage=term_coverage(self.weights, row.chunk.text, head)
+        )
 
     def nearness(self, cosine: float) -> float:
         """How much a candidate's cosine exceeds the mean of the other candidates; at least 0.
@@ -147,12 +149,16 @@ def fit_context(
     )
 
 
-def term_coverage(weights: Mapping[str, float], text: str) -> float:
-    """The weighted share of the terms that a text contains; 0 where there are no terms."""
+def term_coverage(weights: Mapping[str, float], text: str, head: str = "") -> float:
+    """The weighted share of the terms that a text contains, or the lines above it.
+
+    0 where there are no terms.
+    """
     total = math.fsum(weights.values())
     if total <= 0:
         return 0.0
-    present = terms_held(text, frozenset(weights))
+    terms = frozenset(weights)
+    present = term_places(text, terms).held | term_places(head, terms).held
     return math.fsum(weight for term, weight in weights.items() if term in present) / total
 
 

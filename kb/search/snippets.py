@@ -10,6 +10,7 @@ from typing import Final
 
 from kb.model.search import Snippet
 from kb.search.index.analysis import first_highlight, terms_in
+from kb.search.term_places import TermPlaces, is_held_by_parts, term_places
 
 _CHARS_MAX: Final = 300
 # More sentences than these are not looked at.
@@ -29,21 +30,51 @@ def snippet_of(text: str, weights: Mapping[str, float], *, is_code: bool = False
     it is the first sentence; None without a text.
     """
     terms = frozenset(weights)
+    places = term_places(text, terms)
+    if places.starts is None and is_held_by_parts(terms):
+        terms = places.held
     best: tuple[bool, float] | None = None
     start = end = 0
-    for a, b in islice(sentences(text, is_code=is_code), _SENTENCES_MAX):
+    for a, b in islice(_worth_a_look(text, places, is_code=is_code), _SENTENCES_MAX):
         is_body = is_code or text[a] != "#"
-        possible = _possible(text[a:b], terms)
-        if best is not None and (is_body, _weight(possible, weights)) <= best:
-            continue
-        worth = (is_body, _weight(terms_in(text[a:b], possible), weights))
+        if places.starts is not None:
+            held = places.between(a, b)
+        else:
+            held = _possible(text[a:b], terms)
+            if best is not None and (is_body, _weight(held, weights)) <= best:
+                continue
+            held = terms_in(text[a:b], held)
+        worth = (is_body, _weight(held, weights))
         if best is None or worth > best:
             best, start, end = worth, a, b
     if best is None:
         return None
     if end - start > _CHARS_MAX:
-        start, end = _around(text, start, end, terms)
+        first = _first(text, start, end, terms, places)
+        start, end = _around(text, start, end, first)
     return Snippet(text=text[start:end], start=start, end=end)
+
+
+def _worth_a_look(text: str, places: TermPlaces, *, is_code: bool) -> Iterator[tuple[int, int]]:
+    """The sentences but those of paragraphs without any term, after the first that is no heading.
+
+    They hold nothing that the first one lacks.
+    """
+    has_body = False
+    for start, end in _units(text, is_code=is_code):
+        if has_body and places.starts is not None and places.first(start, end) is None:
+            continue
+        for a, b in _sentences_of(text, start, end, is_code=is_code):
+            has_body = has_body or is_code or text[a] != "#"
+            yield a, b
+
+
+def _first(text: str, start: int, end: int, terms: frozenset[str], places: TermPlaces) -> int:
+    """Where the first term of a sentence begins, or else the sentence."""
+    if places.starts is None:
+        return start + (first_highlight(text[start:end], terms) or 0)
+    first = places.first(start, end)
+    return start if first is None else first
 
 
 def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
@@ -62,12 +93,16 @@ def _possible(sentence: str, terms: frozenset[str]) -> frozenset[str]:
 def sentences(text: str, *, is_code: bool = False) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence, without white space at its edges; none is empty."""
     for start, end in _units(text, is_code=is_code):
-        at = start
-        # A row of a table has no sentences of its own.
-        for cut in [] if is_code or text[start] in _WHOLE_LINES else _cuts(text, start, end):
-            yield from _trimmed(text, at, cut)
-            at = cut
-        yield from _trimmed(text, at, end)
+        yield from _sentences_of(text, start, end, is_code=is_code)
+
+
+def _sentences_of(text: str, start: int, end: int, *, is_code: bool) -> Iterator[tuple[int, int]]:
+    at = start
+    # A row of a table has no sentences of its own.
+    for cut in [] if is_code or text[start] in _WHOLE_LINES else _cuts(text, start, end):
+        yield from _trimmed(text, at, cut)
+        at = cut
+    yield from _trimmed(text, at, end)
 
 
 def _units(text: str, *, is_code: bool) -> Iterator[tuple[int, int]]:
@@ -122,9 +157,8 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield begin, begin + len(inner)
 
 
-def _around(text: str, start: int, end: int, terms: frozenset[str]) -> tuple[int, int]:
+def _around(text: str, start: int, end: int, first: int) -> tuple[int, int]:
     """The part of a long sentence around its first term, begun and ended between words."""
-    first = start + (first_highlight(text[start:end], terms) or 0)
     begin = max(start, min(first - _CHARS_MAX // 4, end - _CHARS_MAX))
     if begin > start:
         space = text.find(" ", begin, first)

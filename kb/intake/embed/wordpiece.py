@@ -6,9 +6,11 @@ same tokens in milliseconds, where building the whole one takes ten times as lon
 """
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+_TEXTS_KEPT: Final = 8
 
 
 class WordPieces:
@@ -27,9 +29,21 @@ class WordPieces:
         few = {**self._model, "vocab": {self._unknown: self._vocab[self._unknown]}}
         head = json.dumps({**whole, "model": few, "added_tokens": []})
         self._parts = Tokenizer.from_str(head)
+        self._last: dict[str, tuple[int, ...]] = {}
 
     def ids(self, text: str) -> list[int]:
-        """Ids of the text's tokens, special ones included."""
+        """Ids of the text's tokens, special ones included.
+
+        A few are kept: a query is embedded, and then its tokens are counted.
+        """
+        ids = self._last.get(text)
+        if ids is None:
+            if len(self._last) >= _TEXTS_KEPT:
+                self._last = {}
+            ids = self._last[text] = self._cut(text)
+        return list(ids)
+
+    def _cut(self, text: str) -> tuple[int, ...]:
         from tokenizers import Tokenizer
         from tokenizers.models import WordPiece
 
@@ -47,7 +61,7 @@ class WordPieces:
         cutter = Tokenizer(model)
         cutter.normalizer, cutter.pre_tokenizer = parts.normalizer, parts.pre_tokenizer
         cutter.post_processor = parts.post_processor
-        return list(cutter.encode(text).ids)
+        return tuple(cutter.encode(text).ids)
 
     def _add(self, few: dict[str, int], word: str) -> None:
         """Add the pieces that occur in the word to `few`."""

@@ -4,7 +4,7 @@ import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from kb.search.index.fold import MARKS, folded, folded_in_place
@@ -16,9 +16,11 @@ ANALYSIS_VERSION: Final = 3
 _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
-_START_CHARS: Final = 2
+START_CHARS: Final = 2
 _ASCII_WORD: Final = "[a-z0-9]+"
 _PHRASES_MAX: Final = 8
+_WORDS_KEPT: Final = 16_384
+"""About 150 bytes each."""
 _PHRASE_WORDS_MAX: Final = 32
 
 _HAN_CHARS: Final = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
@@ -94,7 +96,10 @@ def _letters_among(text: str, characters: str) -> list[str]:
 
 @functools.cache
 def _bounds(characters: str) -> tuple[list[str], list[str]]:
-    """The first and the last character of each range of a class, ascending."""
+    """The first characters of the ranges of a class, ascending, and up to where each has letters.
+
+    A range may lie inside another one.
+    """
     ranges: list[tuple[str, str]] = []
     place = 0
     while place < len(characters):
@@ -102,7 +107,17 @@ def _bounds(characters: str) -> tuple[list[str], list[str]]:
         ranges.append((characters[place], characters[end]))
         place = end + 1
     firsts, lasts = zip(*sorted(ranges), strict=True)
-    return list(firsts), list(lasts)
+    return list(firsts), list(accumulate(lasts, max))
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a text has letters of scripts without spaces, or of Hangul."""
+    return bool(_letters_among(text, _UNSPACED_CHARS))
+
+
+def camel_words(text: str) -> Iterable[re.Match[str]]:
+    """The words in camel case, of which each part is a word, too."""
+    return re.finditer(_CAMEL_WORD, text) if re.search(_HAS_CAMEL, text) else ()
 
 
 def _with_parts(word: re.Match[str]) -> str:
@@ -222,6 +237,11 @@ def query_words(query: str, *, stems: bool = True) -> list[str]:
     return without_stop_words or analyzer(stems=stems).analyze(text)
 
 
+def is_stop_word(word: str) -> bool:
+    """Whether a query leaves this word out, beside others."""
+    return not analyzer(drop_stop_words=True, stems=False).analyze(normalize(word))
+
+
 def terms(query: str) -> list[str]:
     """The distinct terms of a query in order, at most TERMS_MAX."""
     return list(dict.fromkeys(query_words(query)))[:TERMS_MAX]
@@ -236,6 +256,12 @@ def phrases(query: str) -> list[list[str]]:
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
 
 
+@functools.lru_cache(_WORDS_KEPT)
+def terms_of_word(word: str) -> tuple[str, ...]:
+    """The analysed terms of one word, of several if it is in camel case."""
+    return tuple(analyzer().analyze(normalize(word)))
+
+
 def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     """Which of the analysed terms a text contains.
 
@@ -244,7 +270,7 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     """
     if not terms:
         return terms
-    starts = {word[:_START_CHARS] for word in terms}
+    starts = {word[:START_CHARS] for word in terms}
     normal = _normalized_for(text, terms)
     others: list[str] = []
     if not normal.isascii():
@@ -252,7 +278,7 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
         others = [piece for piece in pieces if not piece.isascii()]
         normal = " ".join(piece for piece in pieces if piece.isascii())
     words = {
-        word for word in re.findall(_ASCII_WORD, normal.lower()) if word[:_START_CHARS] in starts
+        word for word in re.findall(_ASCII_WORD, normal.lower()) if word[:START_CHARS] in starts
     }
     return terms.intersection(analyzer().analyze(" ".join((*words, *others))))
 
@@ -269,7 +295,7 @@ def terms_held(text: str, terms: frozenset[str]) -> frozenset[str]:
 
 def _normalized_for(text: str, terms: frozenset[str]) -> str:
     """As `normalize`, with those words alone that may be among the terms."""
-    if not text.isascii() and not any(_letters_among(term, _UNSPACED_CHARS) for term in terms):
+    if not text.isascii() and not any(map(has_unspaced, terms)):
         text = _folded_with_parts(text)
         unspaced = _letters_among(text, _UNSPACED_CHARS)
         return text.translate(dict.fromkeys(map(ord, unspaced), " ")) if unspaced else text
@@ -296,7 +322,7 @@ def first_highlight(text: str, terms: frozenset[str]) -> int | None:
 def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
     is_wanted: dict[str, bool] = {}
-    starts = {term[:_START_CHARS] for term in terms}
+    starts = {term[:START_CHARS] for term in terms}
     is_simple = not _letters_among(text, _NOT_SIMPLE_CHARS)
     for match in re.finditer(_SIMPLE_WORD if is_simple else _SPACED_WORD, text):
         word = match[0]
@@ -304,7 +330,7 @@ def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]
             # As in `terms_in`; a word with capitals inside may have several parts.
             is_plain = word.isascii() and word[1:].islower()
             is_wanted[word] = (
-                not is_plain or word[:_START_CHARS].lower() in starts
+                not is_plain or word[:START_CHARS].lower() in starts
             ) and not terms.isdisjoint(analyse(normalize(word)))
         if is_wanted[word]:
             yield match.span()

@@ -6,8 +6,7 @@ from threading import Lock
 from typing import Final
 
 from kb.model.doc import Audience
-from kb.search.index.analysis import query_words, terms
-from kb.search.index.compaction import DEAD_SHARE_MAX
+from kb.search.index.analysis import name_keys, query_words, terms
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.idf import (
@@ -18,7 +17,7 @@ from kb.search.index.idf import (
     without_damage,
 )
 from kb.search.index.lexical import LexicalIndex
-from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
+from kb.search.index.lexical_files import DEAD_SHARE_MAX, folder_of, manifest_path, remove_index
 from kb.search.index.lexical_query import Holding, called_holders, definition_holders
 from kb.search.index.lexical_tantivy import always, rank_rows
 from kb.search.index.log_follower import CatchUpReport
@@ -85,6 +84,14 @@ class LexicalIndexes:
             remove_index(self.folder)
         return _combined(store, reports)
 
+    def is_level(self, store: Store) -> bool:
+        """Whether those of all audiences that docs have are, as `LexicalIndex.is_level`."""
+        return all(part.is_level(store) for part in self.in_use(store))
+
+    def is_worn(self, store: Store) -> bool:
+        """Whether one that is in use is worn, as `LexicalIndex.is_worn`."""
+        return any(part.is_worn for part in self.in_use(store))
+
     def search(
         self,
         query: str,
@@ -119,7 +126,14 @@ class LexicalIndexes:
         Of a symbol that source code defines, the chunks that define it.
         """
         defining = self.holders(definition_holders(name), "no", audiences, _NAMESAKES_MAX)
-        return defining or self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
+        if defining:
+            return defining
+        keys = name_keys(name)
+        # Mostly no doc has the name, which is told for less than by a search.
+        parts = [part for part in self.frequencies(audiences) if _has_any(part, "called", keys)]
+        if not parts:
+            return frozenset()
+        return self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
 
     def holders(
         self,
@@ -231,6 +245,10 @@ class LexicalIndexes:
     def _open_indexes(self) -> list[LexicalIndex]:
         with self._lock:
             return list(self._parts.values())
+
+
+def _has_any(part: TermFrequencies, field: str, terms: Collection[str]) -> bool:
+    return any(part.doc_freq(field, term) for term in terms)
 
 
 def _combined(store: Store, reports: Sequence[CatchUpReport]) -> CatchUpReport:

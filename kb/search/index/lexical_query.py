@@ -93,6 +93,10 @@ def build_query(
             ("defines", keys, _PLAIN_SHARE if is_plain else 1.0),
             ("defines", [exactly(query)], _PLAIN_SHARE),
         ):
+            # Mostly there is none. Without a clause that is no term, tantivy passes over the chunks
+            # whose terms cannot bring them among the best, which takes a seventh of the time.
+            if not any(has_term(field, name) for name in names):
+                continue
             is_called = Query.term_set_query(schema, field, names)
             score = share * called_score
             clauses.append((Occur.Should, Query.const_score_query(is_called, score)))

@@ -167,12 +167,15 @@ def write_chunks(
     return added
 
 
-def has_live_term(index: "Index", searcher: "Searcher", field: str, term: str) -> bool:
+def has_live_term(
+    index: "Index", searcher: "Searcher", dead_rows: int, field: str, term: str
+) -> bool:
     """Whether a live chunk contains a term; `doc_freq` also counts dead ones."""
     from tantivy import Query
 
-    if not searcher.doc_freq(field, term):
-        return False
+    holding = searcher.doc_freq(field, term)
+    if not holding or holding > dead_rows:
+        return bool(holding)
     return bool(searcher.search(Query.term_query(index.schema, field, term), 1, count=False).hits)
 
 
@@ -191,7 +194,7 @@ def term_frequencies(
 
     def has_term(field: str, term: str) -> bool:
         with engine_errors():
-            return has_live_term(index, searcher, field, term)
+            return has_live_term(index, searcher, dead_rows, field, term)
 
     return TermFrequencies(rows=rows + dead_rows, doc_freq=doc_freq, has_term=has_term)
 
@@ -205,6 +208,17 @@ def holders(
     most = searcher.num_docs if limit is None else limit
     found = searcher.search(Query.const_score_query(query, 0.0), max(1, most), count=False).hits
     return frozenset(_field_values(searcher, field, [address for _, address in found]))
+
+
+def all_rows(searcher: "Searcher") -> dict[int, int]:
+    """The source of each chunk, by number, of all live rows."""
+    from tantivy import Query
+
+    query = Query.const_score_query(Query.all_query(), 0.0)
+    found = searcher.search(query, max(1, searcher.num_docs), count=False).hits
+    addresses = [address for _, address in found]
+    nos = _field_values(searcher, "no", addresses)
+    return dict(zip(nos, _field_values(searcher, "source_no", addresses), strict=True))
 
 
 def _has_any(index: "Index", nos: list[int]) -> bool:
@@ -299,10 +313,11 @@ def rank_rows(rows: list[tuple[float, int]], limit: int) -> IndexHits:
     Scores that differ only by rounding are ties, and get the highest score among them.
     """
     ordered: list[tuple[float, int]] = []
-    top = 0.0
+    top = tied_min = 0.0
     for score, no in sorted(rows, reverse=True):
-        if not ordered or not _is_tied(top, score):
-            top = score
+        # As `_is_tied`, written out for some hundred rows of each search.
+        if not ordered or score < tied_min:
+            top, tied_min = score, score * (1 - _TIE_TOLERANCE)
         ordered.append((-top, no))
     ordered.sort()
     best_rows = ordered[: max(limit, 0)]

@@ -57,7 +57,10 @@ def masked_cosines(
 
     result = np.full(len(vectors), np.nan)
     unit_query = unit_vector(query)
-    if unit_query is not None:
+    if unit_query is not None and present.all():
+        # Mostly every row is there, and none is copied.
+        result[:] = exact_cosines(vectors, unit_query)
+    elif unit_query is not None:
         result[present] = exact_cosines(vectors[present], unit_query)
     return result
 
@@ -117,20 +120,18 @@ def _scan_segment(
 
     mask = passing_rows(segment, allowed, restrict_nos)
     count = len(segment.nos) if mask is None else int(np.count_nonzero(mask))
-    error_bounds = np.zeros(len(segment.nos), dtype=np.float32)
     if mask is not None and count < _GATHER_SHARE * len(segment.nos):
         scores = np.full(len(segment.nos), -np.inf, dtype=np.float32)
         scores[mask] = _fast_cosines(segment.vectors[mask], query)
+        error_bounds = np.zeros(len(scores), dtype=np.float32)
         return _ScannedSegment(
             segment=segment, scores=scores, error_bounds=error_bounds, passing_count=count
         )
     if segment.codes is None:
         scores = _fast_cosines(segment.vectors, query)
+        error_bounds = np.zeros(len(scores), dtype=np.float32)
     else:
-        approximate, error_bounds[: segment.codes.rows] = segment.codes.products(query)
-        scores = np.concatenate(
-            [approximate, _fast_cosines(segment.vectors[len(approximate) :], query)]
-        )
+        scores, error_bounds = segment.codes.products(query)
     if mask is not None:
         scores[~mask] = -np.inf
     return _ScannedSegment(

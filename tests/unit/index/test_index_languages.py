@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kb.search.index.analysis import (
@@ -122,6 +122,7 @@ def test_the_first_highlight_is_the_first_of_all(text: str, typed: str) -> None:
     assert first_highlight(text, found) == (spans[0][0] if spans else None)
 
 
+@example("ঽ")
 @given(st.text() | st.text("aé茶々〇ティー〆ชา฿한กᄀ\U00020000\u0301क"))
 def test_letters_are_told_as_by_a_pattern(text: str) -> None:
     """Each class of characters has the letters that a pattern of it finds."""

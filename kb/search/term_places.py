@@ -1,0 +1,126 @@
+"""Where does a text hold a query's terms? Pure.
+
+Each hit is asked twice, for its fit and for its snippet, and of a snippet every sentence is. So the
+places are found once, of those words alone that begin like a term.
+"""
+
+import functools
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kb.search.index.analysis import (
+    START_CHARS,
+    camel_words,
+    has_unspaced,
+    spelled_words,
+    terms_held,
+    terms_of_word,
+)
+
+# Letters that are folded one by one, whatever stands beside them, and that make words in Python as
+# they do in the analysis: Latin, Greek and Cyrillic ones, and the marks between words of prose.
+_SIMPLE_RANGES: Final = (
+    *((0x00, 0x7F), (0xA0, 0xAC), (0xAE, 0x2AF), (0x386, 0x3CE)),
+    *((0x400, 0x482), (0x48A, 0x52F), (0x1E00, 0x1EFF)),
+    *((0x2010, 0x2027), (0x2030, 0x2038), (0x20AC, 0x20AC), (0x2212, 0x2212)),
+)
+_ASCII_WORD: Final = "[a-z0-9]+"
+_WORD: Final = r"[^\W_]+"
+_OTHERS: Final = r"[^\W\x00-\x7f]+"
+_TEXTS_KEPT: Final = 64
+
+
+class TermPlaces(Struct, frozen=True, kw_only=True):
+    """The terms that a text holds, and where."""
+
+    held: frozenset[str]
+    starts: tuple[int, ...] | None
+    """Where the words begin that are a term's, ascending; None where only the whole text tells, for
+    its letters are not those of an alphabet, or may be written as two."""
+    terms: tuple[str, ...] = ()
+    """The term at each place."""
+
+    def between(self, start: int, end: int) -> frozenset[str]:
+        """The terms whose words begin between two places, which are no places inside words."""
+        starts = self.starts or ()
+        first = bisect_left(starts, start)
+        return frozenset(self.terms[first : bisect_left(starts, end, first)])
+
+    def first(self, start: int, end: int) -> int | None:
+        """The first place between two others; None where there is none."""
+        starts = self.starts or ()
+        first = bisect_left(starts, start)
+        return starts[first] if first < len(starts) and starts[first] < end else None
+
+
+# Fit and snippet of a hit ask for the same text, one after the other.
+@functools.lru_cache(_TEXTS_KEPT)
+def term_places(text: str, terms: frozenset[str]) -> TermPlaces:
+    """The places of a query's terms in a text."""
+    if not text.isascii() and not _simple_letters().issuperset(text):
+        return TermPlaces(held=terms_held(text, terms), starts=None)
+    found = sorted(_found(text, terms))
+    return TermPlaces(
+        held=frozenset(term for _, term in found),
+        starts=tuple(place for place, _ in found),
+        terms=tuple(term for _, term in found),
+    )
+
+
+def is_held_by_parts(terms: frozenset[str]) -> bool:
+    """Whether a text holds all of these terms that a part of it holds.
+
+    A script without spaces is cut into words by what stands around them.
+    """
+    return not any(map(has_unspaced, terms))
+
+
+def _found(text: str, terms: frozenset[str]) -> Iterator[tuple[int, str]]:
+    # The only letter of these that is two in lower case; it is folded into this one.
+    low = text.replace("İ", "I").lower()
+    word_at = re.compile(_ASCII_WORD if text.isascii() else _WORD).match
+    places = [*_starts(low, {term[:START_CHARS] for term in terms})]
+    if not text.isascii():
+        places += _starts_with_others(low, {"", *(term[:1] for term in terms)})
+    for place in places:
+        if match := word_at(low, place):
+            for term in terms.intersection(terms_of_word(match[0])):
+                yield place, term
+    for match in camel_words(text):
+        for term in terms.intersection(terms_of_word(match[0])):
+            yield match.start(), term
+
+
+def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
+    """Where words begin like a term does, in ASCII."""
+    for start in filter(str.isascii, starts):
+        place = low.find(start)
+        while place >= 0:
+            if not low[place - 1 : place].isalnum():
+                yield place
+            place = low.find(start, place + 1)
+
+
+def _starts_with_others(low: str, firsts: set[str]) -> Iterator[int]:
+    """Where words begin with letters that are not ASCII but may become the first of a term."""
+    for match in re.finditer(_OTHERS, low):
+        place = match.start()
+        if low[place - 1 : place].isalnum():
+            place -= 1
+        if not low[place - 1 : place].isalnum() and _first_letter(low[place]) in firsts:
+            yield place
+
+
+@functools.cache
+def _first_letter(letter: str) -> str:
+    """With which letter a term begins whose word begins with this one; "" where none tells."""
+    return "".join(spelled_words(letter))[:1]
+
+
+@functools.cache
+def _simple_letters() -> frozenset[str]:
+    return frozenset(chr(code) for low, high in _SIMPLE_RANGES for code in range(low, high + 1))
