@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import corpus
-from msgspec import structs
 from revisions import Revision
 
 from kb.home.app import App
