@@ -47,12 +47,9 @@ class PictureInput(Struct, frozen=True, kw_only=True, tag="draw"):
 
 _TO_TEXT = "convert it to PDF, HTML, markdown or plain text and add the result"
 _ADVICE: Final = (
-    ("image/svg", _TO_TEXT),
     ("image/", "save it as PNG or JPEG and add that"),
     ("application/vnd.openxmlformats", "convert it (for example with pandoc) and add the result"),
     ("application/vnd.oasis", "convert it (for example with pandoc) and add the result"),
-    ("application/epub", "convert it (for example with pandoc) and add the result"),
-    ("application/rtf", "convert it (for example with pandoc) and add the result"),
 )
 
 

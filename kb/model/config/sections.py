@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from kb import __version__
 from kb.model.code import CODE_MIMES
 from kb.model.doc import Visibility
+from kb.model.file_kinds import NAMED_MIMES
 
 _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]
@@ -31,11 +32,15 @@ EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "emlx", "csv", "tsv"),
-    *("xls", "msg", "doc", "ppt"),
+    *("xls", "msg", "doc", "ppt", "docm", "dotx", "xlsm", "xltx", "pptm", "ppsx", "potx"),
+    *("ott", "ots", "otp", "fodt", "fods", "fodp", "fb2", "enex", "vcf", "vcard", "opml"),
+    *("mht", "mhtml", "webarchive", "url", "desktop", "webloc"),
+    *("canvas", "excalidraw", "drawio", "svg"),
     *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
     *("png", "jpg", "jpeg", "gif", "webp", "tif", "tiff", "bmp", "heic", "heif", "avif"),
     *("org", "rst", "adoc", "asciidoc", "asc", "tex", "latex"),
     *CODE_MIMES,
+    *NAMED_MIMES,
 )
 """Of the formats that kb itself reads."""
 

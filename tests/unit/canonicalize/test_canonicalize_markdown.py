@@ -165,8 +165,8 @@ def test_front_matter_alone_is_empty() -> None:
 
 def test_unsupported_says_what_to_do() -> None:
     """The refusal names the format and a way on."""
-    with pytest.raises(Unsupported, match=r"^p\.mp3: audio/mpeg .* transcribe"):
-        read(b"x", "p.mp3", "audio/mpeg")
+    with pytest.raises(Unsupported, match=r"^p\.odg: application/vnd\.oasis\S+ .* pandoc"):
+        read(b"x", "p.odg", "application/vnd.oasis.opendocument.graphics")
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from commands import surroundings
 import kb
 from kb.client.library import keywords
 from kb.errors import KbError
-from kb.model.doc import Kind
-from kb.model.search import Filters
+from kb.model.search import Filters, WantedKind
 from kb.operations.add import AddRequest
 from kb.operations.ask import AskRequest
 from kb.operations.docs import DocsRequest
@@ -81,7 +80,7 @@ def shown(annotation: Any) -> Any:
         return annotation.__name__
     text = re.sub(r"\b(?:typing|collections\.abc)\.", "", str(annotation))
     # There may be more kinds of docs.
-    return text.replace(re.sub(r"\btyping\.", "", str(Kind)), "Kind")
+    return text.replace(re.sub(r"\btyping\.", "", str(WantedKind)), "Kind")
 
 
 def typed(method: str) -> Iterator[str]:
