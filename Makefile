@@ -14,7 +14,7 @@ MULTILINGUAL_STAMP := $(VENV)/.multilingual
 # Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-warm bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-warm bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-crash  kills, at every step and at random moments"
 	@echo "make test-bombs  small files that would be huge, endless or deep, which take seconds each to refuse"
 	@echo "make test-postgres  300 kills on a home in a database, and 20 of its server"
+	@echo "make test-pooled  what a home in a database promises, through PgBouncer, which has to be installed"
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
 	@echo "make test-pages   pages of 20 random homes, joined"
@@ -55,6 +56,7 @@ help:
 	@echo "make bench-embedding  how many tokens the model reads, of how many that it must"
 	@echo "make bench-dense  the exact scan against HNSW, up to a million vectors; half an hour"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
+	@echo "make bench-readd adding an unchanged folder of 5,183 files beside recollindex; two minutes"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
 	@echo "make eval        how good answers are, on the sets in DATA and on more made of them; with CFG=\"--cfg search.rrf_k=60\""
@@ -91,7 +93,7 @@ demo: $(STAMP)
 	$(BIN)/python scripts/demo.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
@@ -101,6 +103,14 @@ test-bombs: $(STAMP)
 
 test-postgres: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash/test_postgres_kills.py
+
+# Not what is counted on the wire, nor a role that is made when the pooler has read its list of users.
+test-pooled: $(STAMP)
+	for mode in session transaction; do \
+		KB_POOL_MODE=$$mode $(BIN)/python -m pytest tests/contract tests/e2e/test_cli_postgres.py \
+			tests/e2e/test_two_nodes.py -k "postgres or nodes" --ignore tests/contract/test_round_trips.py \
+			--deselect tests/e2e/test_cli_postgres.py::test_a_user_who_only_reads || exit 1; \
+	done
 
 test-caches: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/property/test_cache_histories.py
@@ -128,6 +138,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -m slow tests/e2e/test_library.py
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/write_reference.py --check
 	$(BIN)/python scripts/build_site.py
@@ -192,6 +203,9 @@ bench-charsets: $(STAMP)
 
 bench-start: $(STAMP)
 	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
+
+bench-readd: $(STAMP)
+	$(BIN)/python tests/bench/bench_readd.py
 
 bench-growth: $(STAMP)
 	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)

@@ -74,6 +74,21 @@ FORMATS: Final = {
     "badgers.eml": "badgers sweetcorn",
     "list.mbox": "wheelbarrow with the solid tyre",
     "moon.py": "is_waxing",
+    "track 07.mp3": "kind:audio blackbird",
+    "gate-code.enex": "padlock graphite",
+    "lapwing.fb2": "lapwings furrows",
+    "plumber.vcf": "Okafor mends the standpipe",
+    "feeds.opml": "heritage potato growers",
+    "bookmarks.html": "hailstorm radar",
+    "newts.mhtml": "newts folded leaf",
+    "walls.webarchive": "through-stone dry stone wall",
+    "seed-exchange.url": "heirloom-seeds exchange.example",
+    "nightingale-map.webloc": "nightingale map",
+    "rotation.canvas": "legumes before brassicas",
+    "pergola.excalidraw": "wisteria pergola",
+    "pump.drawio": "leather washer",
+    "signpost.svg": "Withybrook Ford",
+    "minutes.fodt": "keeper of the lawnmower",
 }
 """By file of examples/formats: a question that it comes first for."""
 

@@ -208,6 +208,17 @@ def png(title: str, description: str) -> bytes:
     )
 
 
+def mp3() -> bytes:
+    """The tags of a song, and a frame of silence."""
+    said = (("TIT2", "Blackbird at the water butt"), ("TPE1", "Harrowby Brass"), ("TDRC", "2019"))
+    frames = b"".join(
+        name.encode() + struct.pack(">IHB", len(text) + 1, 0, 3) + text.encode()
+        for name, text in said
+    )
+    size = bytes(len(frames) >> shift & 0x7F for shift in (21, 14, 7, 0))
+    return b"ID3\x04\0\0" + size + frames + b"\xff\xfb\x90\0" + bytes(413)
+
+
 def files() -> dict[str, bytes]:
     """Every file by its name."""
     seeds: list[list[str | float]] = [["seed", "grams"], ["scorzonera", 12.5], ["beetroot", 30.0]]
@@ -223,6 +234,7 @@ def files() -> dict[str, bytes]:
         "seeds.xls": workbook("Seeds", seeds),
         "shed-key.msg": outlook(),
         "plan.png": png("Plan of the plots", "The drain runs below plots 3 to 9"),
+        "track 07.mp3": mp3(),
         "scarecrow.tif": exif("The scarecrow that won in Harrowby", "2024:09:14 10:30:00"),
     }
 

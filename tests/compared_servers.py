@@ -170,8 +170,11 @@ class ServerVariant:
     def serving(self) -> Iterator["Asked"]:
         """A gate to the home, which is opened for the length of the block."""
         here = SpaceHome(name="home", home=self.home)
-        with Spaces.open([here], lambda _: self.settings, clock=self.clock, leads=True) as spaces:
-            yield Asked(self, spaces)
+        with (
+            Spaces.open([here], lambda _: self.settings, clock=self.clock, leads=True) as spaces,
+            asyncio.Runner() as loop,
+        ):
+            yield Asked(self, spaces, loop)
         # As tests find it that come after, in this process.
         logging.getLogger("mcp").propagate = True
 
@@ -179,7 +182,8 @@ class ServerVariant:
 class Asked:
     """Asks a gate, and keeps what came back."""
 
-    def __init__(self, twice: ServerVariant, spaces: Spaces) -> None:
+    def __init__(self, twice: ServerVariant, spaces: Spaces, loop: asyncio.Runner) -> None:
+        self._loop = loop
         self.app = spaces.first
         self.twice = twice
         metrics = Metrics()
@@ -205,7 +209,7 @@ class Asked:
         self, role: Role, method: str, address: str, body: bytes = b"", media: str = ""
     ) -> Answer:
         """One request with the token of a role."""
-        return asyncio.run(self._ask(role, method, address, body, media))
+        return self._loop.run(self._ask(role, method, address, body, media))
 
     async def _ask(self, role: Role, method: str, address: str, body: bytes, media: str) -> Answer:
         path, _, query = address.partition("?")

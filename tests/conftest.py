@@ -9,6 +9,7 @@ from types import FrameType
 import hypothesis
 import pytest
 from postgres_server import PostgresServer, running_server
+from timings import Timings
 
 # How fast examples are made is the machine's, and what else runs on it.
 hypothesis.settings.register_profile(
@@ -20,6 +21,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any machine")
 
+# Each takes half a gigabyte, with the servers that it starts.
+_WORKERS_MAX = 16
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -27,12 +30,23 @@ def _stay(_number: int, _frame: FrameType | None) -> None:
     """Take a signal, and go on."""
 
 
-def pytest_configure() -> None:
-    """Let no child of a test inherit that a signal is ignored, as nohup and `&` make it.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--timings", metavar="FILE", help="write there what each test costs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the tests if asked to, and let their children be ended.
+
+    Let no child of a test inherit that a signal is ignored, as nohup and `&` make it.
 
     The process of the tests itself is still not ended by what it was to ignore; a handler is not
     inherited by the program that a child becomes, as ignoring would be.
     """
+    # What is collected stays, so that to look for what does not is lost time.
+    gc.disable()
+    if path := config.getoption("timings"):
+        is_worker = hasattr(config, "workerinput")
+        config.pluginmanager.register(Timings(path, writes=not is_worker))
     for number in _ENDING:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, _stay)
@@ -43,6 +57,13 @@ def pytest_collection_finish() -> None:
     """Take what pytest has collected out of the collector's rounds, each of which would walk it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers for each core: half of a test's time goes by while it waits for a process."""
+    return min(2 * (os.cpu_count() or 1), _WORKERS_MAX)
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ class EmbeddingServer:
         self.api = api
         self.loopback = server
         self.script: list[Route] = []
+        self.answer_s = 0.0
+        """How long an answer takes."""
         self.clock = FakeClock()
         self.naps = Naps(self.clock)
         self.hashing = HashingEmbedder(dim)
@@ -70,6 +72,7 @@ class EmbeddingServer:
         return ServedEmbedder(choice, settings, self.base_url, peer, timing)
 
     def _next(self, handler: Handler) -> None:
+        self.loopback.stopping.wait(self.answer_s)
         if self.script:
             answer = self.script.pop(0)
             reply(handler, answer) if isinstance(answer, Answer) else answer(handler)

@@ -39,6 +39,7 @@ _CLOSED: Final = b""
 class Server:
     """A process that forks; made when it is first needed, and once for each process that asks."""
 
+    forks = 0
     _pid = 0
     _lock = threading.Lock()
     _socket: socket.socket
@@ -160,6 +161,7 @@ def _forked(
         request.write(json.dumps(asked).encode())
         request.flush()
         fds = [request.fileno(), *streams, theirs.fileno()]
+        Server.forks += 1
         socket.send_fds(Server.socket_of(), [b"run"], fds)
         return int(ours.recv(100)), ours
 

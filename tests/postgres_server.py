@@ -46,6 +46,8 @@ class PostgresServer:
         self.folder = folder
         self.data = folder / "data"
         self.port = 0
+        self.pooler_port = 0
+        """Of a pooler through which homes are reached by the socket; 0 without one."""
         self._guard: subprocess.Popen[bytes] | None = None
         self._schemas = 0
 
@@ -71,9 +73,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it, on the port that it had before."""
-        if not self.port:
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                self.port = listener.getsockname()[1]
+        self.port = self.port or _free_port()
         command = [_program("postgres"), "-D", self.data, "-p", str(self.port), "-k", self.folder]
         with open(self.folder / "log", "ab") as log:
             self._guard = subprocess.Popen(
@@ -127,6 +127,46 @@ class PostgresServer:
         guard.stdin.close()
         guard.wait(START_S)
 
+    @contextlib.contextmanager
+    def pooled(self, mode: str) -> Iterator[None]:
+        """Have homes reached by the socket through PgBouncer, in a mode of it, inside the block."""
+        program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+        if program is None:
+            raise RuntimeError("there is no pgbouncer; install the package pgbouncer")
+        self.pooler_port = _free_port()
+        settings = (
+            f"[databases]\n* = host={self.folder} port={self.port}\n[pgbouncer]\n"
+            f"listen_addr =\nlisten_port = {self.pooler_port}\nunix_socket_dir = {self.folder}\n"
+            f"auth_type = trust\nauth_file = {self.folder}/users\npool_mode = {mode}\n"
+            "default_pool_size = 60\nmax_client_conn = 400\n"
+        )
+        (self.folder / "pgbouncer.ini").write_text(settings)
+        roles = self.run_sql("SELECT rolname FROM pg_roles")
+        (self.folder / "users").write_text("".join(f'"{name}" ""\n' for (name,) in roles))
+        pooler = subprocess.Popen(
+            [program, "-q", self.folder / "pgbouncer.ini"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            **self._user,  # type: ignore[call-overload]
+        )
+        try:
+            deadline = time.monotonic() + START_S
+            while not (self.folder / f".s.PGSQL.{self.pooler_port}").exists():
+                assert pooler.poll() is None, "pgbouncer did not start"
+                assert time.monotonic() < deadline, "pgbouncer did not start in time"
+                time.sleep(0.02)
+            yield
+        finally:
+            self.pooler_port = 0
+            pooler.terminate()
+            pooler.wait(START_S)
+
+    def promote(self) -> None:
+        """Make the primary of a server that follows another."""
+        self._run("pg_ctl", "promote", "-D", self.data, "-w")
+
     def restart(self) -> None:
         """End it at once, and start it again."""
         self.stop()
@@ -141,7 +181,8 @@ class PostgresServer:
         if not name:
             self._schemas += 1
             name = f"home_{os.getpid()}_{self._schemas}"
-        return f"postgresql://{user}@:{self.port}/postgres/{name}?host={self.folder}"
+        port = self.pooler_port or self.port
+        return f"postgresql://{user}@:{port}/postgres/{name}?host={self.folder}"
 
     def home_by_port(self, name: str, user: str = "kb") -> str:
         """The address of a home by the port, where a password is asked."""
@@ -195,6 +236,12 @@ class PostgresServer:
         )
 
 
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
 def _program(name: str) -> Path:
     """A program of the server: of the folder KB_POSTGRES_BIN, else of the installed package."""
     if os.environ.get("KB_POSTGRES_BIN"):
@@ -213,7 +260,9 @@ def running_server() -> Iterator[PostgresServer]:
     try:
         server.make()
         server.start()
-        yield server
+        mode = os.environ.get("KB_POOL_MODE", "")
+        with server.pooled(mode) if mode else contextlib.nullcontext():
+            yield server
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)

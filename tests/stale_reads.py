@@ -22,6 +22,8 @@ class StaleReads:
         self.reads = 0
         self.stale: Counter[str] = Counter()
         """By what was read."""
+        self.refused: Counter[int] = Counter()
+        """By status: a server that is too far behind says so, and answers nothing."""
 
     def round(self, number: int) -> None:
         """One doc comes, is found, and goes: six reads, each of which may be stale."""
@@ -58,7 +60,10 @@ class StaleReads:
         headers = {"kb_at_least": token} if self._with_token else {}
         got = self._reader.get(path, **headers)
         self.reads += 1
-        self.stale[what] += not (got.status in (200, 404) and is_current(got))
+        if got.status in (200, 404):
+            self.stale[what] += not is_current(got)
+        else:
+            self.refused[got.status] += 1
 
 
 def _ids(got: Got, name: str) -> set[str]:

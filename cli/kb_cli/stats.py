@@ -36,6 +36,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     ]
     rows += _notable(counts)
     rows += _at_work(counts)
+    rows += [("caches", _caches_line(node)) for node in counts.caches]
     for name, value in rows:
         click.echo(f"{name:>18}  {clean(value)}")
     for letter in counts.dead_letters:
@@ -49,6 +50,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
 def _notable(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     """What only some homes have: docs that wait, what is missing, a remote."""
     rows: list[tuple[str, str]] = []
+    if counts.by_name:
+        rows.append(("known by name", f"{many(counts.by_name, 'doc')}: pictures, sounds, archives"))
     if counts.to_reread:
         rows.append(("to read again", f"{many(counts.to_reread, 'doc')}, by kb worker"))
     if counts.to_recognize:
@@ -73,6 +76,14 @@ def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
         end = "" if left is None else f", about {dt.timedelta(seconds=left)} left"
         rows.append(("to be embedded", f"{many(counts.texts_waiting, 'text')}{end}"))
     return rows
+
+
+def _caches_line(node: "stats.CachesOfNode") -> str:
+    """How far a machine's caches have come, and what is wrong with them."""
+    said = dt.datetime.fromtimestamp(node.seen_ms / 1000).astimezone().isoformat(" ", "minutes")
+    behind = f"{many(node.behind, 'change')} behind" if node.behind else "level"
+    wrong = f"; {', '.join(node.problems)}; run `kb check --repair` there" if node.problems else ""
+    return f"{node.node}: {behind} at {said}{wrong}"
 
 
 def _listed(numbers: dict[str, int]) -> str:

@@ -30,7 +30,7 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool, device: str | N
         use_device(app, device)
     if retry_failed:
         click.echo(f"{many(jobs.retry_failed(app), 'job')} will be tried again")
-    workers = Workers(app, reads_files=True)
+    workers = Workers(app, reads_files=True, stay=not drain)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with workers:

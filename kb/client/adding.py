@@ -13,6 +13,7 @@ from kb.client.http_client import Body, Query, ServerClient
 from kb.client.problems import NotTaken, ServerBusy, TooMuch
 from kb.client.waiting import docs_done
 from kb.errors import SourceError, TooLarge
+from kb.intake.canonicalize import may_read_ends
 from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.expand import SourceExpander
 from kb.intake.sync.items import SkippedItem, SourceItem
@@ -37,6 +38,9 @@ class _PageAsked(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     visibility: Visibility | None
     title: str | None
+
+
+_BY_NAME: Final = "found by its name alone, and all of it would be sent; name it to send it"
 
 
 class _Taken(Struct, frozen=True, kw_only=True):
@@ -131,6 +135,9 @@ class RemoteAdder:
         if item.path is None:
             data = read_stream(stdin_fd, self._file_bytes_max, item.name)
             return self._handed_in(data, ())
+        if item.is_walked and may_read_ends(item.path.name):
+            self._tally.left(item.name, "skipped", _BY_NAME)
+            return None
         data, _ = read_file(item.path, self._file_bytes_max, 0, listed=item.is_walked)
         if not data.strip() and not item.is_explicit:
             self._tally.left(item.name, "skipped", "it is empty")

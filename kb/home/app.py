@@ -22,6 +22,7 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
+    from kb.home.services.cache_follower import CacheFollower
     from kb.home.services.models import HomeModels, SharedModels
     from kb.home.services.notebook import HomeNotebook
     from kb.home.services.packs import HomePacks
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from kb.intake.sync.pictures import Ocr
     from kb.intake.sync.sync_all import Syncer, SyncOptions
     from kb.intake.sync.url import UrlSyncer
-    from kb.intake.worker.pool import WorkerPool, WorkerSettings
+    from kb.intake.worker.pool import WorkerPool
+    from kb.intake.worker.settings import WorkerSettings
     from kb.knowledge.answers import AnswerResources
     from kb.knowledge.llm import Provider
     from kb.knowledge.topics import Topic
@@ -163,7 +165,7 @@ class App:
     @property
     def embedder(self) -> "Embedder":
         """The model in use; it loads its weights at the first text."""
-        return self.models.active().embedder
+        return self.models.embedder()
 
     @functools.cached_property
     def lexical(self) -> "LexicalIndexes":
@@ -452,18 +454,16 @@ class App:
         Without `reads_files` what takes long waits for another pool: docs that are to be read
         again, and pages that are pictures.
         """
-        from kb.intake.recognize.scans import ScanHandler, follow_ocr
-        from kb.intake.reread.outdated import RereadHandler, follow_parsers
+        from kb.intake.recognize.scans import ScanHandler
+        from kb.intake.reread.outdated import RereadHandler
         from kb.intake.worker.pool import PoolModels, WorkerPool
 
-        settings = self._worker_settings()
+        settings = self.follow_stages()
         models = PoolModels(active=lambda: self.embedder, next=self.models.next)
         handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
             "organize": self.notebook.organize
         }
         engine = self.tesseract
-        follow_ocr(self.store, engine.fingerprint if engine else "")
-        follow_parsers(self.store)
         if reads_files:
             reads = (self.store, self.content, lambda: self.ingestor, self.parser)
             handlers["reread"] = RereadHandler(*reads, self._ocr).work
@@ -474,9 +474,20 @@ class App:
             self._pools = [earlier for earlier in self._pools if not earlier.has_ended] + [pool]
         return pool
 
+    def follow_stages(self) -> "WorkerSettings":
+        """Ask for work anew where a stage changed; returns how a pool works from now on."""
+        from kb.intake.recognize.scans import follow_ocr
+        from kb.intake.reread.outdated import follow_parsers
+
+        settings = self._worker_settings()
+        engine = self.tesseract
+        follow_ocr(self.store, engine.fingerprint if engine else "")
+        follow_parsers(self.store)
+        return settings
+
     def _worker_settings(self) -> "WorkerSettings":
         """How the pool works, which the home follows from now on."""
-        from kb.intake.worker.pool import worker_settings
+        from kb.intake.worker.settings import worker_settings
         from kb.intake.worker.stages import follow_stages
 
         settings = worker_settings(self.settings, self.embedder)
@@ -517,11 +528,15 @@ class App:
 
         Returns what kept them from it, in words.
         """
-        return self._caught_up(lambda: self.lexical, self._lagging_dense)
+        return self._caught_up(self._lagging_lexical, self._lagging_dense)
 
     def catch_up_words(self) -> list[str]:
         """As `catch_up`, without the vectors, which the next search brings level at little cost."""
-        return self._caught_up(lambda: self.lexical)
+        return self._caught_up(self._lagging_lexical)
+
+    def _lagging_lexical(self) -> "LexicalIndexes | None":
+        lexical = self.lexical
+        return None if lexical.is_level(self.store) else lexical
 
     def _lagging_dense(self) -> "DenseIndex | None":
         dense = self.dense
@@ -532,8 +547,22 @@ class App:
         opened = (cache() for cache in caches)
         states = [cache.catch_up(self.store, wait_s=wait_s) for cache in opened if cache]
         problems = [state.problem for state in states if state.problem]
+        if problems or not self.lexical.is_worn(self.store):
+            return problems
         # Last, for all can be found by now.
-        return problems or self.lexical.compact(self.store, wait_s=wait_s)
+        return self.lexical.compact(self.store, wait_s=wait_s)
+
+    @property
+    def cache_follower(self) -> "CacheFollower":
+        """Has the caches follow what other machines change, not yet started."""
+        from kb.home.services.cache_follower import CacheFollower
+
+        return CacheFollower(
+            self.store,
+            lambda: self._locked(lambda: self.lexical),
+            lambda: self.dense,
+            self.settings.index.lock_wait_ms / 1000,
+        )
 
     @functools.cached_property
     def compactor(self) -> "Compactor":

@@ -19,6 +19,7 @@ from kb.intake.sync.add import AddOptions
 from kb.knowledge.guide.core import core_digest
 from kb.knowledge.guide.install import Installed, install
 from kb.model.config import Settings
+from kb.model.config.places import user_folder
 from kb.model.doc import Visibility
 from kb.store import meta
 from kb.store.content.layout import HomePaths
@@ -73,9 +74,7 @@ def open_core(resources: ExitStack, shared: "SharedModels | None", clock: "Clock
 
 def cache_folder() -> Path | None:
     """The user's folder of what kb can make again; None for a user without a home folder."""
-    import platformdirs
-
-    caches = Path(platformdirs.user_cache_dir("kb", appauthor=False))
+    caches = user_folder("cache")
     return caches if caches.is_absolute() else None
 
 

@@ -14,13 +14,13 @@ from msgspec import Struct, structs
 from kb.errors import NotebookUnfit
 from kb.home.app import App
 from kb.knowledge.notebook import PushReport
-from kb.model.node import WorkerRow
+from kb.model.node import NodeCaches, WorkerRow
 from kb.model.source import is_picture
 from kb.search.index import hnsw
 from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
-from kb.store.nodes import live_workers
+from kb.store.nodes import caches_of_nodes, live_workers
 from kb.store.records import LEDGER
 
 _LETTERS_MAX: Final = 100
@@ -70,12 +70,17 @@ class Stats(Struct, frozen=True, kw_only=True):
     disk_bytes: int
     push: PushReport | None
     """How far the notebook's remote has come; None where nothing was pushed yet."""
+    by_name: int = 0
+    """Active docs that words of their names find, and no text: pictures, sounds, archives."""
     nodes: list[NodeWork] = []
     """The machines that worked in the last two minutes, where machines share the home."""
     texts_waiting: int = 0
     """How many texts are still to be embedded; counted while such machines work."""
     seconds_left: int | None = None
     """How long that takes at their rate; None if nobody works, or docs are not yet cut."""
+    caches: tuple[NodeCaches, ...] = ()
+    """How far the caches of each machine had read the log when it last said so, and what is wrong
+    with them, where machines share the home."""
     no_graph: str | None = None
     """What is lost without the extra `hnsw`, and how to get it; None where nothing is lost."""
 
@@ -83,10 +88,11 @@ class Stats(Struct, frozen=True, kw_only=True):
 def counted(app: App) -> Stats:
     """Count what a home has. Reads every doc and looks at every file."""
     statuses: Counter[str] = Counter()
-    without_text = 0
+    without_text = by_name = 0
     with app.store.read() as txn:
         for doc in docs.all_docs(txn):
             statuses[doc.status] += 1
+            by_name += doc.by_name and doc.status == "active"
             if doc.coverage is not None and doc.status == "active" and not is_picture(doc.mime):
                 without_text += doc.coverage.pages - doc.coverage.pages_with_text
         ledger = Counter(str(entry.state) for _, entry in LEDGER.scan(txn))
@@ -105,8 +111,10 @@ def counted(app: App) -> Stats:
         model = app.models.in_use().active.fingerprint
         waiting = texts_to_embed(txn, model) if nodes else 0
         uncut = queue.count_of_kind(txn, "chunk") if nodes else 0
+        caches = caches_of_nodes(txn, app.store.clock.now_ms()) if app.store.node else ()
         return Stats(
             nodes=nodes,
+            caches=tuple(caches),
             texts_waiting=waiting,
             seconds_left=None if uncut else _seconds_left(nodes, waiting),
             home=app.paths.shown,
@@ -124,6 +132,7 @@ def counted(app: App) -> Stats:
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
             push=_pushed(app),
+            by_name=by_name,
             no_graph=_no_graph(app, txn.count("chunks")),
         )
 

@@ -10,6 +10,23 @@ WORKER_TTL_MS: Final = 120_000
 """A worker that has said nothing for so long is not there any more."""
 
 
+class CacheContents(Struct, frozen=True, kw_only=True):
+    """What a cache held at a position of the log, in a few bytes, to be compared with others."""
+
+    log_seq: int
+    rows: int
+    digest: str
+    """Of the chunks and their sources."""
+    answers: str = ""
+    """Of words: which chunks some of them find."""
+    analysis: int = 0
+    """How words are analysed; answers of another analysis are not to be compared."""
+    is_checked: bool = False
+    """Whether it was compared with the store, by `kb check`."""
+    problem: str = ""
+    """What that found wrong; empty if nothing."""
+
+
 class Follower(Struct, frozen=True, kw_only=True):
     """A cache of a node that follows the change log; the log is cut behind the slowest live one."""
 
@@ -19,6 +36,20 @@ class Follower(Struct, frozen=True, kw_only=True):
     log_seq: int
     """It has all entries up to this one, or more."""
     seen_ms: int
+    contents: CacheContents | None = None
+    """What it held when it was last looked at; None if it was made anew since."""
+
+
+class NodeCaches(Struct, frozen=True, kw_only=True):
+    """How it stands with the caches of a node, as it said last. Fields are JSON output."""
+
+    node: str
+    behind: int
+    """How many entries of the log the furthest behind lacked."""
+    seen_ms: int
+    """When that was said."""
+    problems: tuple[str, ...] = ()
+    """Which of its caches hold or answer something else than they should."""
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):

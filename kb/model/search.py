@@ -6,12 +6,15 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from kb.model.doc import Kind, PackPart
+from kb.model.file_kinds import FileKind
 from kb.model.ids import ChunkId, DocId
 from kb.model.mail import MailHead
 from kb.model.text import EntityKind
 
 SearchMode = Literal["hybrid", "lexical", "dense"]
 Freshness = Literal["fresh", "changed", "gone", "unknown"]
+WantedKind = Literal[Kind, FileKind]
+"""A kind of source, or of file by its format."""
 SpaceName = Literal["user", "project", "home"]
 """Whose store it is; `home` is one that was named."""
 
@@ -21,7 +24,7 @@ NOTHING_HERE: Final = "there are no docs to search"
 
 _Words = Annotated[tuple[str, ...], Meta(max_length=1_000)]
 _Idents = Annotated[tuple[DocId, ...], Meta(max_length=1_000)]
-_Kinds = Annotated[tuple[Kind, ...], Meta(max_length=1_000)]
+_Kinds = Annotated[tuple[WantedKind, ...], Meta(max_length=1_000)]
 
 
 _Person = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -47,7 +50,11 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
     kinds: Annotated[
-        _Kinds, Meta(description="Only docs of one of these kinds.", extra={"parameter": "kind"})
+        _Kinds,
+        Meta(
+            description="Only docs of one of these kinds, of sources or of files.",
+            extra={"parameter": "kind"},
+        ),
     ] = ()
     doc_ids: Annotated[
         _Idents, Meta(description="Only these docs; short ids will do.", extra={"parameter": "doc"})

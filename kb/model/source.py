@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import Final
 
 from kb.model.doc import LOCAL_USER, Doc, Kind
+from kb.model.file_kinds import FileKind, file_kind, is_named
 from kb.model.ids import Lsid
 
 STDIN_NAME = "-"
 _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
-_HOLDER: Final = r"(?:\.(?:mbox|emlx?|msg)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+)"
+_HOLDER: Final = (
+    r"(?:\.(?:mbox|emlx?|msg)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+"
+    r"|/(?:Mail|ImapMail|Local Folders)/(?:[^/#]+/){0,32}[^/.#]+)"
+)
 # A mail in a folder of mails, one file each: named after the second it came in, without an ending.
 _MAILDIR: Final = r".*/(?:cur|new)/\d{6,}[._][^/]+"
 _HOLDS_PARTS: Final = rf"(?i:{_HOLDER})\Z"
 _PART: Final = rf"(?is)(.*?{_HOLDER})#(.*)"
+_MAIL_INDEX: Final = ".msf"
 _REPOSITORY: Final = "git+"
 _MACHINE: Final = r"(?:[A-Za-z0-9_.~%-]+@)?[a-z0-9][a-z0-9.-]*"
 _PLAIN_PATH: Final = r"[A-Za-z0-9_.~/-]*"
@@ -33,6 +38,11 @@ def ending_of(name: str) -> str:
 def is_named_in_maildir(path: str) -> bool:
     """Whether a file's path is that of a mail in a Maildir."""
     return ("/cur/" in path or "/new/" in path) and re.fullmatch(_MAILDIR, path) is not None
+
+
+def is_indexed_mailbox(path: str) -> bool:
+    """Whether a file without an ending is a mailbox of Thunderbird, which keeps an index of it."""
+    return not ending_of(path) and os.path.lexists(path + _MAIL_INDEX)
 
 
 def file_lsid(path: str | Path, machine: str = "") -> Lsid:
@@ -239,13 +249,14 @@ def name_and_folders(source: str) -> tuple[str, str]:
 def names_of(doc: Doc) -> tuple[str, ...]:
     """What people call a doc: its title, its file's name with and without the ending, aliases.
 
-    A picture's name has its ending: `Kitchen` means the note beside `Kitchen.png`.
+    The name of a picture, and of what is no text, has its ending: `Kitchen` means the note beside
+    `Kitchen.png`.
     """
     name, _ = name_and_folders(doc.source)
     whole = doc.source.rpartition("/")[2]
     if is_repository(doc.source):
         whole = urllib.parse.unquote(whole.rpartition("#")[2])
-    if is_picture(doc.mime):
+    if is_named(doc.mime):
         return (whole, *(title for title in (doc.title,) if title != name), *doc.aliases)
     return (doc.title, name, whole, *doc.aliases)
 
@@ -253,6 +264,15 @@ def names_of(doc: Doc) -> tuple[str, ...]:
 def is_picture(mime: str) -> bool:
     """Whether a format is one of pictures."""
     return mime.startswith("image/")
+
+
+def kind_of_source(source: str) -> FileKind | None:
+    """What people call a file or a page of its format, by the ending of its name."""
+    if is_repository(source):
+        source = urllib.parse.unquote(source.partition("#")[2])
+    elif "://" in source[:12]:
+        source = source.partition("?")[0].partition("#")[0]
+    return file_kind(ending_of(source))
 
 
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:

@@ -67,6 +67,7 @@ def _findings(app: "App") -> "Iterator[Advice]":
         home_advice,
         inspect_host,
         model_advice,
+        nodes_advice,
         sampled_texts,
         scripts_advice,
         store_advice,
@@ -79,6 +80,7 @@ def _findings(app: "App") -> "Iterator[Advice]":
         yield from scripts_advice(app.models.active, sampled_texts(app.store))
         yield from graph_advice(app.store, app.settings.index)
         yield from store_advice(app.store)
+        yield from nodes_advice(app.store)
         yield from _of_notebook(app)
 
 

@@ -8,9 +8,12 @@ from kb.errors import ModelMissing
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.home.stats import Stats
+    from kb.model.node import NodeCaches
 
     StatsResult = Stats
     """Counts; sizes in bytes."""
+    CachesOfNode = NodeCaches
+    """How it stands with the caches of one machine."""
 
 
 def run(app: "App") -> "StatsResult":

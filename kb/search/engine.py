@@ -1,6 +1,5 @@
 """The search pipeline: gather candidates, filter, fuse, boost, diversify, and build the hits."""
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from kb.intake.embed.protocol import Embedder, FloatVector
     from kb.search.index.dense import DenseIndex
 
-logger = logging.getLogger(__name__)
 
 _NOT_CHUNKED: Final = "the doc has no passages yet, so nothing can be compared with it"
 _OTHER_MODEL: Final = "what is here was embedded by another model, so it cannot be compared"

@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS
 from kb.model.site_version import site_version
-from kb.model.source import place_of
+from kb.model.source import kind_of_source, place_of
 from kb.search.filters import allowed_sources
 from kb.store import docs
 from kb.store.kv import ReadTxn
@@ -55,7 +55,7 @@ def count_facets(txn: ReadTxn, scope: Scope) -> FacetCounts:
     places = map(place_of, sources)
     versions = map(site_version, sources)
     return FacetCounts(
-        kinds=Counter(values("kind")),
+        kinds=Counter(values("kind")) + Counter(filter(None, map(kind_of_source, sources))),
         tags=Counter(values("tag")),
         places=Counter(place for place in places if place is not None),
         versions=Counter(version for version in versions if version is not None),

@@ -31,7 +31,7 @@ def matches_filters(doc: Doc, filters: Filters) -> bool:
     """Whether a doc meets every filter but those that name docs."""
     return (
         all(any(is_tag_within(tag, wanted) for tag in doc.tags) for wanted in filters.tags)
-        and (not filters.kinds or doc.kind in filters.kinds)
+        and (not filters.kinds or docs.is_of_kind(doc, filters.kinds))
         and (not filters.packs or (doc.pack is not None and doc.pack.pack_id in filters.packs))
         and (not filters.sources or any(is_within(doc.source, place) for place in filters.sources))
         and _is_of_version(doc.source, filters.site_versions)
@@ -136,7 +136,7 @@ def allowed_sources(
         limits.append(visible(txn, readable_audiences(txn, scope)))
     limits += [{*docs.with_tag(txn, tag)} for tag in filters.tags]
     if filters.kinds:
-        limits.append({no for kind in filters.kinds for no in docs.with_facet(txn, "kind", kind)})
+        limits.append({*docs.of_kinds(txn, filters.kinds)})
     if filters.packs:
         limits.append({no for pack in filters.packs for no in docs.with_facet(txn, "pack", pack)})
     if filters.sources:

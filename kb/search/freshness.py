@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final, Literal
 
 from kb.model.doc import Doc, SourceStamp
@@ -11,6 +10,7 @@ from kb.model.ids import Lsid
 from kb.model.origin import SITES, origin_id
 from kb.model.search import Freshness
 from kb.model.source import file_of, file_of_source, name_of, part_lsid
+from kb.store.content.ends import ends_digest, ends_of, is_of_ends
 from kb.store.keys import lsid_key, site_page_key
 from kb.store.kv import ReadTxn
 from kb.store.records import SEEN, SITE_PAGES, SOURCES
@@ -75,7 +75,8 @@ def freshness_by_state(txn: ReadTxn, doc: Doc, state: FileState) -> Freshness | 
     size_bytes = state[0]
     if size_bytes != doc.raw_bytes:
         return "changed"
-    return "unknown" if size_bytes > _HASHED_BYTES_MAX else None
+    is_long = size_bytes > _HASHED_BYTES_MAX and not is_of_ends(doc.raw_sha256)
+    return "unknown" if is_long else None
 
 
 def _part_freshness(txn: ReadTxn, file: Lsid, state: FileState) -> Freshness:
@@ -90,7 +91,11 @@ def _part_freshness(txn: ReadTxn, file: Lsid, state: FileState) -> Freshness:
 
 def _freshness_by_bytes(name: str, doc: Doc) -> Freshness:
     try:
-        digest = hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        with open(name, "rb") as file:
+            if is_of_ends(doc.raw_sha256):
+                digest = ends_digest(doc.raw_bytes, ends_of(file.fileno(), doc.raw_bytes))
+            else:
+                digest = hashlib.sha256(file.read()).hexdigest()
     except OSError:
         return "unknown"
     return "fresh" if digest == doc.raw_sha256 else "changed"

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _FAMILIAR_CHARS: Final = 512
 _TEXTS_MAX: Final = 64
 """So many chunks are read for a word that is near another one."""
+_NO_WORD: Final = "qj"
 _NO_RERANKER: Final = (
     "no reranker is set up; set rerank.kind to onnx or sentence-transformers, and rerank.model to"
     " a folder or name of a cross-encoder"
@@ -178,7 +179,16 @@ class HomeLegs:
                 found = [chunks.get(txn, no) for no in nos]
                 return [chunk.text for chunk in found if chunk is not None]
 
-        return respelled(query.text, has_word, texts_with)
+        def knows(word: str) -> bool:
+            if query.dense is None:
+                return False
+            # A tokenizer has the words that its model learned, and others in pieces. One that
+            # has whatever stands together as one token knows none.
+            noise = (_NO_WORD * len(word))[: len(word)]
+            whole, other = query.dense.embedder.count_tokens([word, noise])
+            return whole == 1 < other
+
+        return respelled(query.text, has_word, texts_with, knows)
 
     def follow_lexical(self, query: PreparedQuery) -> bool:
         """Bring the lexical indexes up to date; returns as `_is_behind`."""
@@ -327,8 +337,12 @@ def as_meant(query: PreparedQuery, words: Sequence[Respelled]) -> PreparedQuery:
     """The query with these words as they were meant, and a warning for each."""
     text = query.text
     for word in words:
-        text = re.sub(rf"(?<!\w){re.escape(word.typed)}(?!\w)", word.meant, text)
-        query.warnings.append(f"no passage has the word {word.typed}; searched for {word.meant}")
+        meant = f"{word.typed} {word.meant}" if word.is_word else word.meant
+        text = re.sub(rf"(?<!\w){re.escape(word.typed)}(?!\w)", meant, text)
+        too = " too" if word.is_word else ""
+        query.warnings.append(
+            f"no passage has the word {word.typed}; searched for {word.meant}{too}"
+        )
     return msgspec.structs.replace(query, text=text)
 
 

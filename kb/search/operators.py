@@ -11,8 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.model.decoding import convert
-from kb.model.doc import Kind
-from kb.model.search import Date, Filters
+from kb.model.search import Date, Filters, WantedKind
 
 _OPERATORS_MAX: Final = 32
 _WORD: Final = r'[^\s"]{1,400}'
@@ -119,7 +118,7 @@ def _has_words(text: str) -> bool:
 
 def _is_valid(field: str, value: str) -> bool:
     if field == "kind":
-        return value in get_args(Kind)
+        return value in get_args(WantedKind)
     if field == "source":
         return value.startswith(("/", "~")) or "://" in value
     if field in ("since", "until"):
@@ -131,7 +130,7 @@ def _is_valid(field: str, value: str) -> bool:
 
 
 def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]]) -> Filters:
-    kinds = cast("tuple[Kind, ...]", tuple(found.get("kind", ())))
+    kinds = cast("tuple[WantedKind, ...]", tuple(found.get("kind", ())))
     starts = filter(None, (filters.since, *found.get("since", ())))
     ends = filter(None, (filters.until, *found.get("until", ())))
     return msgspec.structs.replace(

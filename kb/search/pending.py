@@ -11,7 +11,6 @@ from kb.model.search import SearchMode
 from kb.search.index.log_follower import CatchUpReport
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
-from kb.store.jobs.holder import is_gone
 from kb.store.kv import ReadTxn
 
 _COUNT_MAX: Final = 10_000
@@ -43,6 +42,9 @@ def what_next(txn: ReadTxn, clock: Clock, scope: Scope) -> str:
 
     A scope that does not see everything is told of a worker only by the docs that it may see.
     """
+    # Imported late: mostly nothing is pending.
+    from kb.store.jobs.holder import is_gone
+
     now_ms = clock.lease_ms()
     for job in queue.running(txn):
         is_live = job.deadline_ms > now_ms and not is_gone(job.holder)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.search.index.analysis import query_words, spelled_words
+from kb.search.index.analysis import is_stop_word, query_words, spelled_words
 from kb.search.index.lexical_query import SPELLED, Holding, near_holders
 
 _LETTERS_MIN: Final = 4
@@ -25,6 +25,8 @@ HasWord = Callable[[str, str], bool]
 """Whether any chunk has a term in a field."""
 TextsWith = Callable[[Holding], Sequence[str]]
 """The texts of some of the chunks that hold something."""
+Knows = Callable[[str], bool]
+"""Whether a model knows what a word means."""
 
 
 class Respelled(Struct, frozen=True, kw_only=True):
@@ -32,38 +34,51 @@ class Respelled(Struct, frozen=True, kw_only=True):
 
     typed: str
     meant: str
+    is_word: bool = False
+    """Whether the typed one is a word, too, and is searched for beside the other."""
 
 
-def respelled(text: str, has_word: HasWord, texts_with: TextsWith) -> tuple[Respelled, ...]:
+def respelled(
+    text: str, has_word: HasWord, texts_with: TextsWith, knows: Knows
+) -> tuple[Respelled, ...]:
     """The words of a query that no chunk has, each with the nearest that one has.
 
-    The last word may be the beginning of one. Words of four letters or more may have a wrong
-    letter, those of eight two. Words with digits, and of scripts without spaces, stay.
+    Words of four letters or more may have a wrong letter, those of eight two. The last word may be
+    the beginning of one. A word that a model knows is meant as it is typed, since meaning finds
+    what says it otherwise; only by itself it may be a beginning. Words with digits, those of
+    scripts without spaces, and stop words stay.
     """
     found: list[Respelled] = []
-    typed = list(dict.fromkeys(re.findall(_WORD, text)))[-_WORDS_MAX:]
-    for word in typed:
+    typed = list(dict.fromkeys(re.findall(_WORD, text)))
+    typed = [word for word in typed if not is_stop_word(word)]
+    for word in typed[-_WORDS_MAX:]:
         spelled = spelled_words(word)
         if len(spelled) != 1 or not spelled[0].isascii() or not query_words(word):
             continue
         stem = query_words(word)[0]
         if has_word(SPELLED, spelled[0]) or any(has_word(field, stem) for field in _FIELDS):
             continue
-        is_last = text.rstrip().endswith(word)
-        meant = _meant(spelled[0], texts_with, may_go_on=is_last)
+        is_word = knows(spelled[0])
+        may_go_on = text.rstrip().endswith(word) and (len(typed) == 1 or not is_word)
+        meant = _continued(spelled[0], texts_with) if may_go_on else None
+        if meant is None and not is_word:
+            meant = _nearby(spelled[0], texts_with)
         if meant is not None:
-            found.append(Respelled(typed=word, meant=meant))
+            found.append(Respelled(typed=word, meant=meant, is_word=is_word))
     return tuple(found)
 
 
-def _meant(word: str, texts_with: TextsWith, *, may_go_on: bool) -> str | None:
-    """The word of a chunk that this one begins, or else is nearest to."""
-    if may_go_on and len(word) >= _START_LETTERS_MIN:
-        texts = texts_with(near_holders(word, 0))
-        starts = [w for w in _words(texts, len(word), _ENDING_LETTERS_MAX) if w.startswith(word)]
-        if starts:
-            # The commonest one, and of these the shortest.
-            return min(starts, key=lambda w: (-starts.count(w), len(w), w))
+def _continued(word: str, texts_with: TextsWith) -> str | None:
+    """The word of a chunk that this one begins: the commonest, and of these the shortest."""
+    if len(word) < _START_LETTERS_MIN:
+        return None
+    texts = texts_with(near_holders(word, 0))
+    starts = [w for w in _words(texts, len(word), _ENDING_LETTERS_MAX) if w.startswith(word)]
+    return min(starts, key=lambda w: (-starts.count(w), len(w), w), default=None)
+
+
+def _nearby(word: str, texts_with: TextsWith) -> str | None:
+    """The word of a chunk with the fewest letters other than this one's."""
     if len(word) < _LETTERS_MIN:
         return None
     for distance in (1, 2) if len(word) >= _LONG else (1,):

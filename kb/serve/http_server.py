@@ -131,6 +131,9 @@ class _Running:
         self._works = app.settings.work.threads > 0
         # One process is enough to push, and several would each ask whether it is due.
         self._pushing = app.notebook.pushing if place.process == 0 else contextlib.nullcontext
+        # The processes of a server have one folder of caches.
+        follower = app.cache_follower if place.process == 0 and app.store.is_shared else None
+        self._following = follower.following if follower else contextlib.nullcontext
         self._by = 0
         self._metrics = metrics = Metrics(place.metrics)
         self._changes = Changes(app.store)
@@ -213,7 +216,7 @@ class _Running:
             self._pool.start(recovers=True)
         on_ready(self._place.address, f"/open/{self._link()}" if self._link else None)
         try:
-            with self._pushing():
+            with self._pushing(), self._following():
                 self._server.run(sockets=list(self._place.sockets))
         finally:
             is_quiet = self._pool.shutdown(wait_s=_WORKERS_S)

@@ -3,16 +3,17 @@
 # Long because each change of a doc keeps its facets and its audience level with it.
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
 from kb.errors import AmbiguousId, NotFound, StoreDamaged
 from kb.model.doc import Audience, Doc, Scope, VersionPointer, is_tag_within
+from kb.model.file_kinds import FileKind
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.model.mail import is_person
 from kb.model.search import Filters
-from kb.model.source import file_of, holds_parts, is_within
+from kb.model.source import file_of, holds_parts, is_within, kind_of_source
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
@@ -239,6 +240,28 @@ def of_site_versions(txn: ReadTxn, versions: Collection[str]) -> set[SourceNo]:
     for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
         doc = latest(txn, from_u64(key[-8:]))
         if doc is not None and site_version(doc.source) in wanted:
+            numbers.add(doc.source_no)
+    return numbers
+
+
+def is_of_kind(doc: Doc, kinds: Collection[str]) -> bool:
+    """Whether a doc comes from a source of one of these kinds, or is a file of one."""
+    return doc.kind in kinds or kind_of_source(doc.source) in kinds
+
+
+def of_kinds(txn: ReadTxn, kinds: Collection[str]) -> set[SourceNo]:
+    """Numbers of the active sources that `is_of_kind` lets through.
+
+    For kinds of files the names of all sources are read, about 2 us each.
+    """
+    numbers = {no for kind in kinds for no in with_facet(txn, "kind", kind)}
+    if not {*kinds} & {*get_args(FileKind)}:
+        return numbers
+    numbers |= {no for source, no in facet_values(txn, "source") if kind_of_source(source) in kinds}
+    hashed = _SOURCE + text_key("")[:1]
+    for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
+        doc = latest(txn, from_u64(key[-8:]))
+        if doc is not None and kind_of_source(doc.source) in kinds:
             numbers.add(doc.source_no)
     return numbers
 

@@ -8,7 +8,7 @@ table KeyError.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 KEY_BYTES_MAX: Final = 511
 
@@ -54,6 +54,9 @@ TABLES: Final[tuple[str, ...]] = (
     "log",
     "meta",
 )
+
+ToldTable = Literal["jobs_ready", "log"]
+"""A table of whose new rows a store that machines share tells."""
 
 
 class ReadTxn(Protocol):
@@ -148,8 +151,8 @@ class Environment(Protocol):
         """The number of the newest commit that this process has seen or made; costs no look-up."""
         ...
 
-    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """Call `wake` whenever any process has made jobs ready, until the result is called.
+    def tell_of(self, table: ToldTable, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """Call `wake` whenever any process has put a row into a table, until the result is called.
 
         None where the store cannot tell, so that one has to look.
         """

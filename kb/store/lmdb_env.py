@@ -17,7 +17,7 @@ import lmdb
 from kb.errors import KbError, ReadOnlyHome, StoreBusy, StoreDamaged, StoreFull, WrongProcess
 from kb.model.failpoints import failpoint
 from kb.store import pages
-from kb.store.kv import KEY_BYTES_MAX, TABLES, ReadTxn, WriteTxn, check_key
+from kb.store.kv import KEY_BYTES_MAX, TABLES, ReadTxn, ToldTable, WriteTxn, check_key
 
 # Sizes of the map, in address space: the file grows only with its data. The map is this large so
 # that no process has to resize it; smaller sizes are tried if address space is limited.
@@ -209,7 +209,7 @@ class LmdbEnvironment:
         """The same: it is at hand."""
         return self.last_txn()
 
-    def tell_of_jobs(self, wake: Callable[[], None]) -> None:
+    def tell_of(self, table: ToldTable, wake: Callable[[], None]) -> None:
         """Nothing: it cannot tell."""
 
     def reap_readers(self) -> int:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from kb.store.kv import TABLES, ReadTxn, WriteTxn, check_key
+from kb.store.kv import TABLES, ReadTxn, ToldTable, WriteTxn, check_key
 
 _Tables = dict[str, dict[bytes, bytes]]
 
@@ -127,7 +127,7 @@ class MemoryEnvironment:
         """The same: it is at hand."""
         return self.last_txn()
 
-    def tell_of_jobs(self, wake: Callable[[], None]) -> None:
+    def tell_of(self, table: ToldTable, wake: Callable[[], None]) -> None:
         """Nothing: it cannot tell."""
 
     def reap_readers(self) -> int:

@@ -2,11 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import PurePath
 from typing import Final
+
+from msgspec import structs
 
 from kb.errors import KbError
 from kb.model.ids import sha256_hex
-from kb.model.node import FOLLOWER_TTL_MS, WORKER_TTL_MS, Follower, WorkerRow
+from kb.model.node import (
+    FOLLOWER_TTL_MS,
+    WORKER_TTL_MS,
+    CacheContents,
+    Follower,
+    NodeCaches,
+    WorkerRow,
+)
+from kb.store import log
 from kb.store.jobs.holder import holder_name
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import FOLLOWERS, WORKERS
@@ -17,21 +28,95 @@ WORKER_EVERY_MS: Final = 5_000
 _KEY_HEX: Final = 32
 
 
-def follow(store: Store, cache: str, log_seq: int) -> bool:
+def follow(store: Store, cache: str, log_seq: int, *, is_new: bool = False) -> bool:
     """Say how far a cache of this node has come, and forget caches that nobody uses any more.
 
-    False where the store cannot be written: the log is cut without regard to such a node.
+    What it held is kept, unless it `is_new`. False where the store cannot be written: the log is
+    cut without regard to such a node.
     """
+    return _register(store, cache, log_seq, None, keeps=not is_new)
+
+
+def tell_contents(store: Store, cache: str, contents: CacheContents) -> bool:
+    """Say what a cache of this node holds; False where the store cannot be written.
+
+    What a check found wrong stays until the next check, or until the cache is made anew.
+    """
+    return _register(store, cache, contents.log_seq, contents, keeps=True)
+
+
+def _register(
+    store: Store, cache: str, log_seq: int, contents: CacheContents | None, *, keeps: bool
+) -> bool:
     if not store.node:
         return False
     now_ms = store.clock.now_ms()
-    row = Follower(node=store.node, cache=cache, log_seq=log_seq, seen_ms=now_ms)
+    key = _key(f"{store.node}\n{cache}")
     with suppress(KbError), store.write() as txn:
-        for key in [key for key, other in FOLLOWERS.scan(txn) if not _is_live(other, now_ms)]:
-            FOLLOWERS.delete(txn, key)
-        FOLLOWERS.put(txn, _key(f"{store.node}\n{cache}"), row)
+        for old in [old for old, other in FOLLOWERS.scan(txn) if not _is_live(other, now_ms)]:
+            FOLLOWERS.delete(txn, old)
+        before = FOLLOWERS.get(txn, key) if keeps else None
+        former = before.contents if before else None
+        if contents is None:
+            contents = former
+        elif former and former.problem and not contents.is_checked:
+            contents = structs.replace(contents, problem=former.problem)
+        row = Follower(
+            node=store.node, cache=cache, log_seq=log_seq, seen_ms=now_ms, contents=contents
+        )
+        FOLLOWERS.put(txn, key, row)
         return True
     return False
+
+
+def caches_of_nodes(txn: ReadTxn, now_ms: int) -> list[NodeCaches]:
+    """How it stands with the caches of each node, by its name.
+
+    Caches of one kind that were looked at where the log had the same end have to hold the same.
+    Where they do not, that of a node whose check found it equal to the store is right; if there is
+    none, nobody knows which is, and each is named.
+    """
+    end = log.last_seq(txn)
+    rows = sorted(live_followers(txn, now_ms), key=lambda row: (row.node, row.cache))
+    problems: dict[str, list[str]] = {row.node: [] for row in rows}
+    groups: dict[tuple[str, int], list[Follower]] = {}
+    for row in rows:
+        if row.contents is not None:
+            if row.contents.problem:
+                problems[row.node].append(row.contents.problem)
+            groups.setdefault((_kind(row), row.contents.log_seq), []).append(row)
+    for (kind, _), group in groups.items():
+        for node in _differing(group):
+            problems[node].append(f"{kind}: it differs from that of other machines")
+    return [
+        NodeCaches(
+            node=node,
+            behind=max(0, end - min(row.log_seq for row in rows if row.node == node)),
+            seen_ms=max(row.seen_ms for row in rows if row.node == node),
+            problems=tuple(dict.fromkeys(found)),
+        )
+        for node, found in problems.items()
+    ]
+
+
+def _kind(row: Follower) -> str:
+    """The part of the path that is the same on each machine: what it is of."""
+    return "/".join(PurePath(row.cache).parts[-2:])
+
+
+def _differing(group: list[Follower]) -> list[str]:
+    """The nodes whose caches are not as the others of a group, which all should be equal."""
+    held = [(row, row.contents) for row in group if row.contents and not row.contents.problem]
+    right = next((contents for _, contents in held if contents.is_checked), None)
+    if right is not None:
+        return [row.node for row, contents in held if not _is_equal(contents, right)]
+    is_one = all(_is_equal(contents, held[0][1]) for _, contents in held)
+    return [] if is_one else [row.node for row, _ in held]
+
+
+def _is_equal(one: CacheContents, other: CacheContents) -> bool:
+    has_equal_answers = one.analysis != other.analysis or one.answers == other.answers
+    return (one.rows, one.digest) == (other.rows, other.digest) and has_equal_answers
 
 
 def live_followers(txn: ReadTxn, now_ms: int) -> Iterator[Follower]:

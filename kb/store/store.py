@@ -20,7 +20,7 @@ from kb.model.clock import Clock, SystemClock
 from kb.model.doc import LOCAL_USER, OPERATOR, Scope
 from kb.model.source import files_of
 from kb.store.content.layout import is_store
-from kb.store.kv import Environment, ReadTxn, WriteTxn
+from kb.store.kv import Environment, ReadTxn, ToldTable, WriteTxn
 from kb.store.meta import (
     FORMAT,
     FORMAT_UNFINISHED,
@@ -230,9 +230,9 @@ class Store:
         """
         return self._lock(name, wait_s) if self._lock else nullcontext()
 
-    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
-        """As `Environment.tell_of_jobs`."""
-        return self._env.tell_of_jobs(wake)
+    def tell_of(self, table: ToldTable, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """As `Environment.tell_of`."""
+        return self._env.tell_of(table, wake)
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

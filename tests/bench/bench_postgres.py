@@ -28,7 +28,8 @@ from run import KB
 
 from kb.home.app import App
 from kb.intake.sync.add import AddOptions
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest

@@ -74,7 +74,7 @@ def main() -> None:
         rows.append(growth("folder", *measured))
         measured = []
         for count in counts:
-            with database_home(scratch / f"database-{count}", count) as address:
+            with database_home(scratch / f"database-{count}", scratch / f"home-{count}") as address:
                 measured.append(sizes(local_folder(address), address))
         rows.append(growth("PostgreSQL", *measured))
     options.out.parent.mkdir(parents=True, exist_ok=True)

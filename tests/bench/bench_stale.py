@@ -32,9 +32,17 @@ def rounds(writer: Running, reader: Running, reads: int, *, with_token: bool) ->
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
         done = list(clients.map(one, range(CLIENTS)))
     stale = sum((each.stale for each in done), Counter[str]())
+    refused = sum((each.refused for each in done), Counter[int]())
     name = "with the token" if with_token else "without it"
     row = {"name": f"reads {name}", "reads": sum(each.reads for each in done)}
-    said({**row, "stale": stale.total(), **{f"of {what}": n for what, n in stale.items() if n}})
+    said(
+        {
+            **row,
+            "stale": stale.total(),
+            **{f"of {what}": n for what, n in stale.items() if n},
+            **{f"refused by {status}": n for status, n in refused.items()},
+        }
+    )
     return stale.total()
 
 

@@ -13,7 +13,8 @@ from kb.home.app import App
 from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
 from kb.intake.embed.protocol import Embedder, Span
 from kb.intake.sync.add import AddOptions
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 from kb.model.config import load
 from kb.model.ids import sha256_hex
 

@@ -47,6 +47,7 @@ def test_who_works_and_when_it_ends(
         looking(driver, server.port) as page,
     ):
         page.open("#/stats")
-        (line,) = page.says("main .rows li", lambda texts: len(texts) == 1)
+        line, caches = page.says("main .rows li", lambda texts: len(texts) == 2)
+        assert caches.startswith("adalevel, as of ")
         assert line == "<b>gpu2 workers: 4 texts, 0.1 a second"
         assert "3 texts to be embedded, about 30 seconds left" in page.texts("main p")

@@ -19,9 +19,9 @@ ADD: Final[dict[str, tuple[int, ...]]] = {
     "content.before_write": (1,),
     "content.after_write": (4,),
     "content.after_fsync": (1,),
-    "content.after_link": (2, 5),
-    "store.before_commit": (1, 3, 5),
-    "store.after_commit": (2, 4),
+    "content.after_link": (2,),
+    "store.before_commit": (1, 5),
+    "store.after_commit": (2,),
     "ingest.before_commit": (1,),
     "ingest.after_commit": (1,),
     "jobs.after_claim": (2,),
@@ -38,7 +38,7 @@ ADD: Final[dict[str, tuple[int, ...]]] = {
 }
 COMPACT: Final[dict[str, tuple[int, ...]]] = {
     "store.before_commit": (1,),
-    "store.after_commit": (1, 3, 5, 8),
+    "store.after_commit": (1, 5),
     "lexical.before_commit": (1,),
     "lexical.after_manifest": (2,),
     "lexical.before_switch": (1,),

@@ -152,7 +152,7 @@ def test_no_home_is_made_by_asking(tmp_path: Path) -> None:
 def test_made_while_others_write(tmp_path: Path) -> None:
     """Backups beside an adder and a compactor are whole homes, each of one moment."""
     rig = Rig(tmp_path)
-    rig.write({f"{n:03}.md": f"# Note {n}\n\nHere stands word{n:03}.\n" for n in range(150)})
+    rig.write({f"{n:03}.md": f"# Note {n}\n\nHere stands word{n:03}.\n" for n in range(70)})
     store = rig.home / "store" / "data.mdb"
     counts = []
     with rig.start("add", "-r", rig.sources) as adding:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import KB, Home, Ran, run, surroundings
+from embed_server import embed_serving
 from terminal import on_terminal
 
 from kb.model.job import JobKind
@@ -64,14 +65,18 @@ def test_a_large_folder_is_asked_for_on_a_terminal(home: Home, tmp_path: Path) -
 def test_the_first_add_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     """Files and passages are counted, with their rates; the time left, once that can be told.
 
-    What can be done meanwhile is said. With the real model, which takes its time.
+    What can be done meanwhile is said. With a model that takes its time.
     """
     folder = tmp_path / "vault"
     folder.mkdir()
     for n in range(30):
         words = " ".join(f"kettle{n} leaf{m} water" for m in range(400))
         (folder / f"{n:03}.md").write_text(f"# Note {n}\n\n{words}\n")
-    code, shown = on_terminal([KB, "--home", str(home.root), "add", str(folder)])
+    with embed_serving("ollama") as server:
+        server.answer_s = 0.5
+        model = ("embed.kind=ollama", "embed.model=tiny", f"embed.base_url={server.base_url}")
+        options = [part for said in model for part in ("--cfg", said)]
+        code, shown = on_terminal([KB, "--home", str(home.root), *options, "add", str(folder)])
     assert code == 0
     assert "30 of 30 files" in shown
     assert re.search(r"\d+/s", shown)
@@ -274,7 +279,7 @@ def test_a_path_that_no_doc_has(
 
 def test_a_worker_that_drains_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     """On a terminal, by passages, and it reads no files."""
-    home.run("add", vault(tmp_path / "vault", 600), "--no-wait")
+    home.run("add", vault(tmp_path / "vault", 300), "--no-wait")
     code, shown = on_terminal([KB, "--home", str(home.root), "worker", "--drain"])
     assert code == 0
     assert re.search(r"[\d,]+ of [\d,]+\+? passages", shown)

@@ -43,3 +43,25 @@ def test_mails_of_outlook(tmp_path: Path) -> None:
     assert added.err.endswith("kb: 1 attachment failed\n")
     listed = home.run("ls", "--from", "alice@", "--to", "bob@", "--json").json["docs"]
     assert {row["source"].rpartition("/")[2] for row in listed} == {"a.msg", "test.txt"}
+
+
+def test_mailboxes_of_thunderbird(tmp_path: Path) -> None:
+    """Have no ending, but an index beside them; their mails are docs as those of any mailbox."""
+    home, folder = Home(tmp_path / "home"), tmp_path / "Mail" / "Local Folders"
+    (folder / "Archive.sbd").mkdir(parents=True)
+    for first, place in enumerate((folder / "Inbox", folder / "Archive.sbd" / "2023")):
+        box = mailbox.mbox(place)
+        for number in range(2):
+            box.add(mail(2 * first + number))
+        box.close()
+        Path(f"{place}.msf").write_text("// <!-- <mdb:mork:z v='1.4'/> -->")
+    (folder / "notes").write_text("no mailbox, and no index")
+    report = home.run("add", tmp_path / "Mail", "--json").json
+    assert (report["added"], report["skipped"], report["failed"]) == (2, 3, 0)
+    assert len(rows(home)) == 4
+    inbox = home.run("ls", "--json", "--source", folder / "Inbox").json["docs"]
+    assert len(inbox) == 2
+    home.run("worker", "--drain")
+    found = home.run("search", "kettle", "--source", folder / "Inbox", "--json").json["hits"]
+    assert {hit["source"].partition("#")[0] for hit in found} == {str(folder / "Inbox")}
+    assert home.run("add", tmp_path / "Mail").out.startswith("2 unchanged")

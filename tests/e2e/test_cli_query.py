@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from commands import Home
+from commands import KB, Home, run
 
 NOTES = {
     "kitchen/kettle.md": "# Kettle\n\nThe kettle boils water with steam. The brown fox is away.",
@@ -90,8 +90,33 @@ def test_a_word_that_no_passage_has(home: Home, typed: str, meant: str, name: st
     assert warning.endswith(f"; searched for {meant}")
 
 
-@pytest.mark.parametrize("query", ["kettle boils", "zzyzx", "ab", "k8s", "水壷", "rev"])
+@pytest.mark.parametrize(
+    "query",
+    ["kettle boils", "zzyzx", "ab", "k8s", "水壷", "rev", "does the kettle boil"],
+)
 def test_other_words_stay(home: Home, query: str) -> None:
-    """Words that are there, short ones, and those that nothing is near."""
+    """Words that are there, short ones, those of questions, and those that nothing is near."""
     warnings = home.run("search", query, "--json").json["warnings"]
     assert [line for line in warnings if "has the word" in line] == []
+
+
+def test_a_word_that_the_model_knows_is_meant(tmp_path: Path) -> None:
+    """What notes say otherwise is found by meaning, and no word that merely looks alike."""
+    at = [KB, "--home", tmp_path / "home"]
+    notes = {
+        "salary.md": "# Salary\n\nThe company pays me 3000 euros a month for my work.",
+        "page.md": "# Printing\n\nEach page is printed on both sides; monthly reports, too.",
+    }
+    for name, text in notes.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert run([*at, "add", *(tmp_path / name for name in notes)]).code == 0
+    answer = run([*at, "search", "what is my wage", "--json"]).json
+    assert Path(answer["hits"][0]["source"]).stem == "salary"
+    assert answer["warnings"] == []
+    unknown = run([*at, "search", "a report each monht", "--json"]).json
+    assert "no passage has the word monht; searched for month" in unknown["warnings"]
+    begun = run([*at, "search", "print", "--json"]).json
+    assert Path(begun["hits"][0]["source"]).stem == "page"
+    alone = run([*at, "search", "sal", "--json"]).json
+    assert alone["warnings"] == ["no passage has the word sal; searched for salary too"]
+    assert Path(alone["hits"][0]["source"]).stem == "salary"

@@ -223,7 +223,7 @@ def test_ctrl_c(tmp_path: Path, moment: str) -> None:
     home, notes = Home(tmp_path / "home"), tmp_path / "n"
     notes.mkdir()
     for n in range(400):
-        text = " ".join(f"word{n}x{m}" for m in range(120 if moment == "embedding" else 4))
+        text = " ".join(f"word{n}x{m}" for m in range(40 if moment == "embedding" else 4))
         (notes / f"{n:03}.md").write_text(f"# Note {n}\n\n{text}\n")
     child = subprocess.Popen(
         [KB, "--home", str(home.root), "add", "-r", str(notes)],

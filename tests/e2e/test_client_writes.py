@@ -39,7 +39,7 @@ def folder_of(root: Path) -> Path:
     (root / "b" / "c" / "readme.md").write_text("# Second\n\nThe seal sleeps.")
     (root / "a" / "latin.txt").write_bytes("Ein Kännchen Tee".encode("latin-1"))
     (root / "a" / "empty.md").write_text("  \n")
-    (root / "a" / "disk.iso").write_bytes(b"\x89ISO")
+    (root / "a" / "disk.img").write_bytes(b"\x89ISO")
     (root / "b" / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     (root / "survey.pdf").write_bytes(PDF.read_bytes())
     return root

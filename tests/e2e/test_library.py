@@ -313,6 +313,7 @@ except kb.errors.KbError as error:
 """
 
 
+@pytest.mark.slow
 def test_type_checkers_see_the_types(tmp_path: Path) -> None:
     """Mypy reads results and keywords from what is installed, and finds two wrong calls."""
     snippet = tmp_path / "snippet.py"

@@ -441,7 +441,7 @@ def test_notices_of_jobs(env: PostgresEnvironment, address: DatabaseAddress) -> 
     """Another process that makes a job ready wakes who listens; other writes do not."""
     other = PostgresEnvironment(address)
     woken = threading.Semaphore(0)
-    stop = env.tell_of_jobs(woken.release)
+    stop = env.tell_of("jobs_ready", woken.release)
     try:
         assert woken.acquire(timeout=30)
         put(other, b"a")
@@ -450,7 +450,14 @@ def test_notices_of_jobs(env: PostgresEnvironment, address: DatabaseAddress) -> 
         assert woken.acquire(timeout=30)
         with other.write() as txn:
             txn.delete("jobs_ready", b"\2")
+            txn.put("log", b"\1", b"v")
         assert not woken.acquire(timeout=0.2)
+        stop()
+        stop = env.tell_of("log", woken.release)
+        assert woken.acquire(timeout=30)
+        with other.write() as txn:
+            txn.put("log", b"\2", b"v")
+        assert woken.acquire(timeout=30)
     finally:
         stop()
         other.close()

@@ -16,7 +16,8 @@ from kb.errors import EmbedError
 from kb.home.app import App
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import FloatMatrix
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 from kb.model.config import load
 from kb.store.jobs import queue
 
@@ -143,7 +144,8 @@ from crash_rig import CFG
 from kb.home.app import App
 from kb.model.config import load
 from kb.intake.embed.hashing import HashingEmbedder
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 
 class Deadly(HashingEmbedder):
     def embed_documents(self, texts):

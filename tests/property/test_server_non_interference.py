@@ -39,7 +39,7 @@ class Known:
         self.docs = [
             *self.own[:2],
             *hidden.docs,
-            *(one[:6] for one in hidden.docs),
+            *(one[:6] for one in hidden.docs[::3]),
             "secret-mooring",
         ]
         self.passages = [hits[0]["chunk_id"], *hidden.passages]
@@ -239,7 +239,7 @@ def _question() -> dict[str, Any]:
     return {"question": "What is in the secret harbour?", "k": 5, "max_tokens": 1_000}
 
 
-def told(asked: Asked, hidden: Hidden) -> Told:
+def told(asked: Asked, hidden: Hidden, roles: tuple[Role, ...] = ROLES) -> Told:
     """Every answer, first of what reads, so that what writes comes after it in both homes."""
     known = Known(asked, hidden)
     found: Told = {}
@@ -247,7 +247,7 @@ def told(asked: Asked, hidden: Hidden) -> Told:
     for method, path in sorted(calls, key=lambda one: (one[0] == "POST", one)):
         media = "application/octet-stream" if path == "/v1/files" else ""
         for address, body in calls[method, path]:
-            for role in ROLES:
+            for role in roles:
                 call = (method, address, body, media)
                 found[role, call] = asked.ask(role, method, address, body, media)
     return found
@@ -262,7 +262,7 @@ def different(one: Told, other: Told) -> list[Any]:
 
 
 def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
-    """To a reader and a writer not a byte differs, before what was written is found and after."""
+    """Not a byte differs to a reader or a writer, or to a reader when what was written is found."""
     root = tmp_path / "r"
     more = ServerVariant(root, secret=True)
     hidden = more.hidden(Scope(user=EVE))
@@ -270,14 +270,14 @@ def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
     with more.serving() as asked:
         first = told(asked, hidden)
         more.work(asked.app)
-        after = told(asked, hidden)
+        after = told(asked, hidden, ("reader",))
     root.rename(tmp_path / "more")
     less = ServerVariant(root, secret=False)
     assert less.hidden(Scope(user=EVE)).docs == ()
     with less.serving() as asked:
         assert different(first, told(asked, hidden)) == []
         less.work(asked.app)
-        assert different(after, told(asked, hidden)) == []
+        assert different(after, told(asked, hidden, ("reader",))) == []
     assert len(first) + len(after) > 2_000
     statuses = {answer.status for answer in first.values()}
     assert {200, 202, 403, 404} <= statuses

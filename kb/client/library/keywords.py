@@ -6,8 +6,8 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from msgspec import Struct
 
-from kb.model.doc import DocStatus, Kind, Visibility
-from kb.model.search import SearchMode
+from kb.model.doc import DocStatus, Visibility
+from kb.model.search import SearchMode, WantedKind
 from kb.operations.locate import source_named
 from kb.operations.operation import request_from
 
@@ -18,7 +18,7 @@ class FilterKeywords(TypedDict, total=False):
     """Which docs are meant; a doc is meant that meets every one of these."""
 
     tags: Sequence[str]
-    kinds: Sequence[Kind]
+    kinds: Sequence[WantedKind]
     doc_ids: Sequence[str]
     packs: Sequence[str]
     sources: Sequence[str | os.PathLike[str]]

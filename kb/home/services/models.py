@@ -116,6 +116,11 @@ class HomeModels:
                 self._active = self._backend(self._dense_folder, embedder, warning)
             return self._active
 
+    def embedder(self) -> Embedder:
+        """The model in use, without its cache of vectors. Raises ModelMissing as `active`."""
+        with self._lock:
+            return self._opened(self.in_use().active)
+
     @contextmanager
     def tried(self, choice: EmbedderChoice) -> "Iterator[DenseBackend]":
         """Another model with vectors of all chunks that there are now, to be compared.

@@ -21,11 +21,11 @@ from kb.intake.sync import origins
 from kb.intake.sync.add import AddOptions
 from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.moves import DetectedMove, MissingDoc, apply_moves, detect_moves, new_title
-from kb.intake.sync.read import read_file
+from kb.intake.sync.read import read_source
 from kb.intake.sync.walk import WalkedFile, walk
 from kb.model.config import NotebookSettings, Settings
 from kb.model.doc import LOCAL_USER, OPERATOR, Doc, audience_of
-from kb.model.ids import DocId, JobId, Lsid, sha256_hex
+from kb.model.ids import DocId, JobId, Lsid
 from kb.model.job import Claim
 from kb.model.origin import NOTEBOOK_INDEX, Origin, origin_id
 from kb.model.search import SearchRequest
@@ -415,13 +415,13 @@ class HomeNotebook:
         if doc is None or doc.status != "active":
             return None
         try:
-            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.file_ms())
+            read = read_source(new, self._file_bytes_max, self._store.clock.file_ms())
         except SourceError:
             return None
-        if sha256_hex(data) != doc.raw_sha256:
+        if read.digest != doc.raw_sha256:
             return None
-        seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
-        title = new_title(doc, new, data, self._title_of)
+        seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, read.stamp)
+        title = new_title(doc, new, read.data, self._title_of)
         return DetectedMove(doc=doc, path=new, seen=seen, title=title)
 
     def _title_of(self, path: Path, data: bytes) -> str | None:

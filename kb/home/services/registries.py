@@ -20,7 +20,7 @@ from kb.intake.chunks import PrecomputedChunks
 from kb.intake.embed.protocol import Embedder
 from kb.intake.ingest.changes import was_removed
 from kb.intake.sync.read import read_file
-from kb.intake.worker.pool import worker_settings
+from kb.intake.worker.settings import worker_settings
 from kb.knowledge.entries import Entry, parse
 from kb.knowledge.registry import register
 from kb.knowledge.registry.index import VectorSet

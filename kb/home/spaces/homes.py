@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from kb.errors import UsageError
+from kb.model.config.places import user_folder
 from kb.model.search import SpaceName
 from kb.store.content.layout import DATABASE_SCHEMES, PROJECT_FOLDER
 
@@ -67,9 +68,7 @@ def home_written(
 
 def user_home() -> Path | None:
     """The user space, under the platform's data folder; None for a user without a home folder."""
-    import platformdirs
-
-    home = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    home = user_folder("data")
     return home if home.is_absolute() else None
 
 

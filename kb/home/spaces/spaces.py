@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import functools
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from kb.knowledge.guide import Guide
     from kb.knowledge.topics import Topic
 
-logger = logging.getLogger(__name__)
 
 Topics = Callable[[Scope], "tuple[Topic, ...]"]
 
@@ -209,7 +207,10 @@ class Spaces:
         failed: list[FailedSpace] = []
         each = ask_each(self.homes, lambda home: home.topics(scope), failed)
         if failed:
-            logger.info("the topics of a space cannot be read, and are left out")
+            # Imported late: a search that finds its topics logs nothing.
+            import logging
+
+            logging.getLogger(__name__).info("the topics of a space cannot be read; left out")
         by_id: dict[str, Topic] = {}
         for topics in (*(topics for _, topics in each), self._texts(scope) if self._texts else ()):
             for topic in topics:

@@ -10,7 +10,9 @@ from kb.intake.canonicalize.dispatch import (
     canonicalize,
     fingerprint_of,
     keeps_raw,
+    may_read_ends,
     reads_as_before,
+    reads_ends,
 )
 from kb.intake.canonicalize.mime import detect_mime
 from kb.intake.canonicalize.parser import Parser
@@ -23,6 +25,8 @@ __all__ = [
     "detect_mime",
     "fingerprint_of",
     "keeps_raw",
+    "may_read_ends",
     "parser_table",
     "reads_as_before",
+    "reads_ends",
 ]

@@ -3,6 +3,7 @@
 import io
 import lzma
 import posixpath
+import re
 import zipfile
 import zlib
 from typing import TYPE_CHECKING, Final
@@ -143,6 +144,11 @@ def parse_xml(data: bytes, name: str) -> "_Element":
     if root.getroottree().docinfo.internalDTD is not None:
         raise Unparsable("its XML has a DOCTYPE, which is not read; save it without", source=name)
     return root
+
+
+def without_doctype(data: bytes) -> bytes:
+    """XML without the DOCTYPE that its program writes; one with declarations of its own stays."""
+    return re.sub(rb"<!DOCTYPE[^<>\[]{0,1000}>", b"", data, count=1)
 
 
 def local(element: "_Element") -> str:

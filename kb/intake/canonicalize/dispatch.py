@@ -49,20 +49,10 @@ _TO_TEXT = "convert it to PDF, HTML, markdown or plain text and add the result"
 _ADVICE: Final = (
     ("image/svg", _TO_TEXT),
     ("image/", "save it as PNG or JPEG and add that"),
-    ("audio/", "transcribe it and add the text"),
-    ("video/", "transcribe it and add the text"),
     ("application/vnd.openxmlformats", "convert it (for example with pandoc) and add the result"),
     ("application/vnd.oasis", "convert it (for example with pandoc) and add the result"),
     ("application/epub", "convert it (for example with pandoc) and add the result"),
     ("application/rtf", "convert it (for example with pandoc) and add the result"),
-    ("application/zip", "unpack it and add the files"),
-    ("application/gzip", "unpack it and add the files"),
-    ("application/x-tar", "unpack it and add the files"),
-    ("application/x-7z", "unpack it and add the files"),
-    ("application/x-rar", "unpack it and add the files"),
-    ("application/x-bzip2", "unpack it and add the files"),
-    ("application/x-xz", "unpack it and add the files"),
-    ("application/zstd", "unpack it and add the files"),
 )
 
 
@@ -130,6 +120,19 @@ def keeps_raw(mime: str) -> bool:
     """Whether the home keeps a copy of the bytes of a file of this format."""
     parser = parser_table().by_mime.get(mime)
     return parser is None or parser.keeps_raw
+
+
+def may_read_ends(name: str) -> bool:
+    """Whether the first and last bytes of a file of this name are all that its parser wants."""
+    table = parser_table()
+    parser = table.by_mime.get(table.mime_of.get(ending_of(name), ""))
+    return parser is not None and parser.by_ends
+
+
+def reads_ends(mime: str) -> bool:
+    """Whether the parser of a format wants no more than the first and last bytes of a file."""
+    parser = parser_table().by_mime.get(mime)
+    return parser is not None and parser.by_ends
 
 
 def reads_as_before(file: str | None = None) -> Callable[[Doc], bool]:

@@ -14,6 +14,7 @@ from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.mime import detect_mime
 from kb.intake.canonicalize.parsers import PLAIN, parser_table
 from kb.intake.canonicalize.title import one_line
+from kb.model.file_kinds import is_named
 from kb.model.mail import MailHead
 from kb.model.text import AttachedFile
 
@@ -170,7 +171,7 @@ def readable(name: str, data: bytes, kind: str = "") -> AttachedFile | None:
     table = parser_table()
     mime = MAIL_MIME if kind == MAIL_MIME else detect_mime(data, name)
     is_sure = mime != PLAIN or kind == PLAIN or _ending(name) in table.mime_of
-    is_read = mime in table.by_mime and is_sure and not mime.startswith("image/")
+    is_read = mime in table.by_mime and is_sure and not is_named(mime)
     return AttachedFile(name=name, mime=mime, data=data) if is_read and data.strip() else None
 
 

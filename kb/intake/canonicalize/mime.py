@@ -17,6 +17,8 @@ _CONTAINERS: Final = frozenset(
     {"application/zip", "application/gzip", "application/x-ole-storage", "application/vnd.sqlite3"}
 )
 
+# Files of Apple's that are text or binary, whichever the program prefers.
+_PLISTS: Final = frozenset({"application/x-webarchive", "application/x-webloc"})
 _SAMPLE_BYTES: Final = 65_536
 _PDF_WINDOW_BYTES: Final = 1024
 _MARKUP_WINDOW_CHARS: Final = 16_384
@@ -83,6 +85,8 @@ _MAIL_HEAD_BYTES: Final = 16_384
 # Beside a From, no other text begins with these.
 _MAIL_HEADERS: Final = frozenset({b"message-id", b"received", b"mime-version", b"return-path"})
 
+_ZIP: Final = b"PK\x03\x04"
+_DOCUMENT_STARTS: Final = (b"[Content_Types].xml", b"mimetype", b"_rels/.rels", b"docProps/")
 _ODF: Final = re.compile(rb"mimetype(application/vnd\.oasis\.opendocument\.[a-z]{1,40})")
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -99,6 +103,7 @@ _SHIFTS_KOREAN: Final = b"\x1b$)C"
 _UTF8_CONTROL_SHARE_MAX: Final = 0.05
 _LEGACY_CONTROL_SHARE_MAX: Final = 0.002
 _HTML_START: Final = re.compile(r"<(?:!doctype\s+html|(?:html|head|body)(?=[\s>/]))", re.IGNORECASE)
+_BOOKMARKS_START: Final = re.compile(r"<!doctype\s+netscape-bookmark-file", re.IGNORECASE)
 _SVG_START: Final = re.compile(r"<(?:!doctype\s+)?svg[\s>]", re.IGNORECASE)
 
 
@@ -120,7 +125,12 @@ def detect_mime(data: bytes, name: str | None) -> str:
         return PDF
     if not known_text and b"%PDF-" in sample[:_PDF_WINDOW_BYTES]:
         return PDF
-    if (signed := _signed(sample)) is not None:
+    if by_ending in _PLISTS:
+        return by_ending
+    signed = _signed(sample)
+    if parser is not None and parser.by_ends:
+        return signed if signed is not None and _is_another(signed, sample) else by_ending
+    if signed is not None:
         return by_ending if parser and not is_of_text and signed in _CONTAINERS else signed
     if not is_text(sample):
         return by_ending if parser and not is_of_text else _weakly_signed(sample)
@@ -129,6 +139,15 @@ def detect_mime(data: bytes, name: str | None) -> str:
     if ending in _CODE_ENDINGS:
         return PLAIN
     return _text_mime(sample, ending, by_ending)
+
+
+def _is_another(signed: str, sample: bytes) -> bool:
+    """Whether a file that is called a film, say, is of a format that is read for its text."""
+    parser = parser_table().by_mime.get(signed)
+    if parser is None or parser.by_ends:
+        return False
+    # A backup may hold documents; a document begins with its own parts.
+    return not sample.startswith(_ZIP) or sample[30:].startswith(_DOCUMENT_STARTS)
 
 
 def bom_encoding(data: bytes) -> str | None:
@@ -169,7 +188,8 @@ def _signed(sample: bytes) -> str | None:
     mime = next((mime for sign, mime in _STRONG if sample.startswith(sign)), None)
     if mime == "application/zip":
         if found := _ODF.search(sample):
-            return found[1].decode()
+            # A template says what a document says.
+            return found[1].decode().removesuffix("-template")
         return next((inner for mark, inner in _IN_ZIP if mark in sample), mime)
     if mime is None and sample[4:8] == b"ftyp":
         return "image/heic" if sample[8:11] in {b"hei", b"mif", b"avi"} else "video/mp4"
@@ -189,6 +209,8 @@ def _text_mime(sample: bytes, ending: str, by_ending: str) -> str:
     if ending == "pdf":
         # Saved error pages aside, text under this name is a damaged download.
         return HTML if _starts_as(sample, _HTML_START) else PDF
+    if _starts_as(sample, _BOOKMARKS_START):
+        return "text/x-bookmarks"
     if by_ending == HTML or _starts_as(sample, _HTML_START):
         return HTML
     if ending == "svg" or _starts_as(sample, _SVG_START):

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from kb.errors import Encrypted
-from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
+from kb.intake.canonicalize.archive import ZippedDocument, attribute, local, parse_xml
 from kb.intake.canonicalize.blocks import finish, heading, table
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
@@ -31,8 +33,17 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     manifest = archive.bytes_of("META-INF/manifest.xml") or b""
     if b"encryption-data" in manifest:
         raise Encrypted("it needs a password; save it without one and add the result", source=name)
-    root = archive.need_xml("content.xml")
-    meta = archive.xml("meta.xml")
+    return _document(archive.need_xml("content.xml"), archive.xml("meta.xml"), name)
+
+
+def read_flat(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
+    """As `read`, of a document that is one file of XML."""
+    root = parse_xml(data, name)
+    flat = _document(root, root.find("{*}meta"), name)
+    return msgspec.structs.replace(flat, mime=MIME + "flat")
+
+
+def _document(root: "_Element", meta: "_Element | None", name: str) -> Canonical:
     stated = {local(e): (e.text or "").strip() for e in (() if meta is None else meta.iter())}
     body = root.find("{*}body/{*}*")
     kind = local(body) if body is not None else "text"

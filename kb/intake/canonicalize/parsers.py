@@ -13,6 +13,7 @@ from kb.model.code import CODE_MIMES
 from kb.model.decoding import convert
 from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
+from kb.model.file_kinds import NAMED_MIMES
 from kb.model.ids import sha256_hex
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """For kb's own parsers: whether it needs the child process."""
     keeps_raw: bool = True
     """Whether the home keeps a copy of a file's bytes. Without one kb reads the file again."""
+    by_ends: bool = False
+    """Whether `data` is only the first 256 KiB and the last 128 KiB of a file that is longer."""
     fallback: str = ""
     """`module:function`, called as `read` is, in a new child after `read` has brought one down."""
 
@@ -120,11 +123,44 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
         fingerprint="pdf-2",
     ),
-    "docx": _own("docx", docx=_OOXML + "wordprocessingml.document"),
-    "xlsx": _own("xlsx", version=2, xlsx=_OOXML + "spreadsheetml.sheet"),
-    "pptx": _own("pptx", pptx=_OOXML + "presentationml.presentation"),
-    "opendocument": _own("odf", odt=_ODF + "text", odp=_ODF + "presentation"),
-    "opendocument sheets": _own("odf", version=2, ods=_ODF + "spreadsheet"),
+    "docx": _own(
+        "docx",
+        docx=_OOXML + "wordprocessingml.document",
+        docm=_OOXML + "wordprocessingml.document",
+        dotx=_OOXML + "wordprocessingml.document",
+    ),
+    "xlsx": _own(
+        "xlsx",
+        version=2,
+        xlsx=_OOXML + "spreadsheetml.sheet",
+        xlsm=_OOXML + "spreadsheetml.sheet",
+        xltx=_OOXML + "spreadsheetml.sheet",
+    ),
+    "pptx": _own(
+        "pptx",
+        pptx=_OOXML + "presentationml.presentation",
+        pptm=_OOXML + "presentationml.presentation",
+        ppsx=_OOXML + "presentationml.presentation",
+        potx=_OOXML + "presentationml.presentation",
+    ),
+    "opendocument": _own(
+        "odf",
+        odt=_ODF + "text",
+        ott=_ODF + "text",
+        odp=_ODF + "presentation",
+        otp=_ODF + "presentation",
+    ),
+    "opendocument sheets": _own(
+        "odf", version=2, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
+    ),
+    "flat opendocument": _own(
+        "odf",
+        function="read_flat",
+        is_text=True,
+        fodt=_ODF + "flat",
+        fods=_ODF + "flat",
+        fodp=_ODF + "flat",
+    ),
     "epub": _own("epub", version=2, epub="application/epub+zip"),
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": ParserPlugin(
@@ -176,6 +212,41 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
         is_risky=False,
     ),
+    "evernote": _own("enex", is_text=True, enex="application/x-enex+xml"),
+    "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
+    "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
+    "outline": _own("outline", is_text=True, opml="text/x-opml"),
+    "bookmarks": ParserPlugin(
+        mimes=("text/x-bookmarks",),
+        read=f"{_ROOM}.outline:read_bookmarks",
+        fingerprint="bookmarks-1",
+        is_text=True,
+    ),
+    "saved page": _own(
+        "saved_page",
+        function="read_mhtml",
+        is_text=True,
+        mht="multipart/related",
+        mhtml="multipart/related",
+    ),
+    "web archive": _own(
+        "saved_page", function="read_web_archive", webarchive="application/x-webarchive"
+    ),
+    "link": _own(
+        "shortcut", is_text=True, url="application/x-mswinurl", desktop="application/x-mswinurl"
+    ),
+    "link of macos": _own("shortcut", function="read_webloc", webloc="application/x-webloc"),
+    "canvas": _own(
+        "boards", function="read_canvas", is_text=True, canvas="application/x-canvas+json"
+    ),
+    "excalidraw": _own(
+        "boards",
+        function="read_excalidraw",
+        is_text=True,
+        excalidraw="application/x-excalidraw+json",
+    ),
+    "drawio": _own("boards", function="read_drawio", is_text=True, drawio="application/x-drawio"),
+    "svg": _own("boards", function="read_svg", is_text=True, keeps_raw=False, svg="image/svg+xml"),
     "rich text": _own("rtf", rtf="application/rtf"),
     "picture": _own(
         "pictures.picture",
@@ -191,6 +262,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         heic="image/heic",
         heif="image/heic",
         avif="image/heic",
+    ),
+    "named file": ParserPlugin(
+        mimes=tuple(dict.fromkeys(NAMED_MIMES.values())),
+        extensions=NAMED_MIMES,
+        read=f"{_ROOM}.media.named_file:read",
+        fingerprint="named_file-1",
+        keeps_raw=False,
+        by_ends=True,
     ),
 }
 """By name. All run in the child but those of plain text, markdown and source code."""

@@ -9,6 +9,8 @@ TITLE_CHARS_MAX: Final = 200
 LINE_TITLE_CHARS_MAX: Final = 80
 
 _LINK: Final = re.compile(r"!?\[([^\[\]\n]{1,200})\](?:\([^()\n]{0,1000}\)|\[[^\[\]\n]{0,200}\])")
+# Notion writes the id of a page behind its name.
+_EXPORTED_ID: Final = re.compile(r"(?<=\S) [0-9a-f]{32}\Z")
 _MARKS: Final = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`+")
 
 
@@ -39,7 +41,8 @@ def fallback_title(name: str, text: str) -> str:
     if not has_name(name):
         return first_line(text) or "untitled"
     stem, dot, _ = base.rpartition(".")
-    return one_line(stem if dot and stem.strip(".") else base) or "untitled"
+    stem = stem if dot and stem.strip(".") else base
+    return one_line(_EXPORTED_ID.sub("", stem)) or "untitled"
 
 
 def first_line(text: str) -> str:

@@ -1,11 +1,12 @@
-"""Which entries does a feed have? Atom and RSS, read without a tree; pure."""
+"""Which entries does a feed have? Atom and RSS, read without a tree, and JSON Feed; pure."""
 
 import html
+import json
 from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import Refused
+from kb.errors import Refused, Unparsable
 from kb.intake.crawl.xml_events import visit_xml
 from kb.intake.sync.weburl import join_url, parse_url
 from kb.model.ids import sha256_hex
@@ -17,6 +18,17 @@ _FULL: Final = ("content", "encoded")
 _DATES: Final = ("published", "pubDate", "date", "issued", "updated", "modified")
 _CHANGES: Final = ("updated", "modified")
 _VOID: Final = frozenset({"br", "hr", "img", "input", "meta", "link", "col", "wbr"})
+
+
+_JSON_NAMES: Final = {
+    "id": "id",
+    "url": "link",
+    "title": "title",
+    "content_html": "content",
+    "summary": "summary",
+    "date_published": "published",
+    "date_modified": "updated",
+}
 
 
 class FeedEntry(Struct, frozen=True, kw_only=True):
@@ -94,14 +106,37 @@ def read_feed(data: bytes, url: str, entries_max: int) -> list[FeedEntry]:
 
     Raises Unparsable if it is no feed, or has a DOCTYPE.
     """
-    feed = _Feed(entries_max)
-    visit_xml(data, feed, url)
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        found = _json_fields(data, url)[:entries_max]
+    else:
+        feed = _Feed(entries_max)
+        visit_xml(data, feed, url)
+        found = feed.entries
     entries: dict[str, FeedEntry] = {}
-    for fields in feed.entries:
+    for fields in found:
         entry = _entry(fields, url)
         if entry is not None:
             entries.setdefault(entry.url, entry)
     return list(entries.values())
+
+
+def _json_fields(data: bytes, url: str) -> list[dict[str, str]]:
+    """The entries of a JSON feed, by the names that Atom has for their fields."""
+    try:
+        feed = json.loads(data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        raise Unparsable("it is no feed", source=url) from None
+    items = feed.get("items") if isinstance(feed, dict) else None
+    found = []
+    for item in items if isinstance(items, list) else ():
+        if not isinstance(item, dict):
+            continue
+        texts = {key: str(item[key]) for key in item if isinstance(item[key], str | int)}
+        fields = {to: texts[key] for key, to in _JSON_NAMES.items() if texts.get(key)}
+        if "content_html" not in texts and "content_text" in texts:
+            fields |= {"content": texts["content_text"], "content type": "text"}
+        found.append({key: text[:_FIELD_CHARS_MAX] for key, text in fields.items()})
+    return found
 
 
 def entry_page(entry: FeedEntry) -> bytes:

@@ -18,7 +18,7 @@ from kb.intake.crawl.taker import PageBytes, PageTaker
 from kb.intake.git.fetch_commit import Check, FetchedCommit, FetchLimits, fetch
 from kb.intake.git.repository_address import RepositoryAddress
 from kb.intake.ingest.changes import move_doc
-from kb.intake.sync.read import read_file
+from kb.intake.sync.read import read_source
 from kb.intake.sync.walk import SkippedFile, walk
 from kb.model.failpoints import failpoint
 from kb.model.ids import sha256_hex
@@ -177,7 +177,8 @@ class RepositoryRun:
 
     def _read(self, file: _File, page: SitePage) -> None:
         now_ms = self._tools.store.clock.file_ms()
-        data, _ = read_file(file.path, self._tools.limits.file_bytes_max, now_ms, listed=True)
+        source = read_source(file.path, self._tools.limits.file_bytes_max, now_ms, listed=True)
+        data = source.data
         if not data.strip():
             self._leave(page, "it is empty")
             return
@@ -186,7 +187,7 @@ class RepositoryRun:
             return
         name = file.path.name
         mime = detect_mime(data, name)
-        read = PageBytes(data=data, raw_sha256=sha256_hex(data), mime=mime, charset=None, name=name)
+        read = PageBytes(data=data, raw_sha256=source.digest, mime=mime, charset=None, name=name)
         canonical = self._taker.read(read, takes_pictures=True)
         taken = structs.replace(
             page,

@@ -17,12 +17,12 @@ from kb.intake.crawl.options import TakeOptions
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestRequest, StagedDoc
 from kb.intake.sync.items import extension_of
-from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_site
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_named_at_address
 from kb.intake.sync.report import Tally
 from kb.model.doc import Doc
+from kb.model.file_kinds import is_named
 from kb.model.ids import DocId
 from kb.model.site import SitePage
-from kb.model.source import is_picture
 from kb.model.text import Canonical
 from kb.store import docs
 from kb.store.kv import WriteTxn
@@ -97,16 +97,16 @@ class PageTaker:
     def read(self, page: PageBytes, *, takes_pictures: bool = False) -> Canonical:
         """The page as markdown. Raises a SourceError, as `Parser.parse` does.
 
-        A picture is what it says of itself, where it is taken at all: its words are not read, as
-        no copy of it is kept.
+        A picture, or another file known by its name, is what it says of itself, where it is taken
+        at all: words in pictures are not read, as no copy of them is kept.
         """
         source = CanonicalizeInput(
             data=page.data, mime=page.mime, name=page.name, charset=page.charset
         )
-        if not is_picture(page.mime):
+        if not is_named(page.mime):
             return parsed(self._parser, source, self._ocr, self.tally)
         if not takes_pictures:
-            refuse_picture_of_site(page.mime, page.name)
+            refuse_named_at_address(page.mime, page.name)
         return self._parser.parse(source)
 
     def take(self, page: SitePage, read: PageBytes, canonical: Canonical) -> None:

@@ -7,14 +7,18 @@ vectors. One text per thread is also faster.
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kb.errors import EmbedError, ModelMissing
+from kb.intake.embed import verified
+from kb.intake.embed.background import InBackground
+from kb.intake.embed.mapped_graph import with_mapped_weights
 from kb.intake.embed.protocol import (
     FloatMatrix,
     FloatVector,
@@ -170,10 +174,9 @@ class OnnxEmbedder:
         if self._session is None:
             # Both loads take about the same time, and loading the graph releases the interpreter
             # lock.
-            with ThreadPoolExecutor(1) as pool:
-                loading = pool.submit(self._loaded_session)
-                rows = self._token_rows(texts, prefix)
-                session = loading.result()
+            loading = InBackground(self._loaded_session)
+            rows = self._token_rows(texts, prefix)
+            session = loading.result()
         else:
             session = self._session
             rows = self._token_rows(texts, prefix)
@@ -189,6 +192,9 @@ class OnnxEmbedder:
             for place in order:
                 fill(place)
         else:
+            # Imported late: a search embeds one text, and needs no pool.
+            from concurrent.futures import ThreadPoolExecutor
+
             # Each call has a pool of its own, so that none can deadlock after a fork.
             with ThreadPoolExecutor(workers) as pool:
                 for _ in pool.map(fill, order):
@@ -291,21 +297,38 @@ def _read(model_dir: Path, name: str, card: _Card) -> bytes:
 
 
 def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":
-    path = model_dir / _GRAPH
-    # Hashing and loading read the same file at the same time, and neither waits for the other.
-    with ThreadPoolExecutor(1) as pool:
-        hashing = pool.submit(_sha256_of, path)
+    path, expected = model_dir / _GRAPH, card.files[_GRAPH]
+    try:
+        state = verified.state_of(path)
+        if verified.is_verified(path, state, expected):
+            return _session_at(path)
+        # Hashing and loading read the same file at the same time, and neither waits for the other.
+        hashing = InBackground(lambda: _sha256_of(path))
+        session: InferenceSession | ModelMissing
         try:
-            session, failure = session_of(str(path)), None
-        except Exception as error:  # noqa: BLE001  the runtime has no common class of its own
-            session, failure = None, error
-        try:
-            _expect(hashing.result(), model_dir, _GRAPH, card)
-        except OSError as error:
-            raise ModelMissing(f"{path}: {error}; {_REMEDY}") from error
-    if session is None:
-        raise ModelMissing(f"{path} cannot be loaded: {failure}; {_REMEDY}") from failure
+            session = _session_at(path)
+        except ModelMissing as failure:
+            session = failure
+        sha256 = hashing.result()
+    except OSError as error:
+        raise ModelMissing(f"{path}: {error}; {_REMEDY}") from error
+    _expect(sha256, model_dir, _GRAPH, card)
+    if isinstance(session, ModelMissing):
+        raise session
+    verified.remember(path, state, sha256, time.time_ns())
     return session
+
+
+def _session_at(path: Path) -> "InferenceSession":
+    graph = with_mapped_weights(path)
+    if graph is not None:
+        # Runtimes before 1.21 look for the weights elsewhere.
+        with suppress(Exception):
+            return session_of(graph, weights_in=str(path.parent))
+    try:
+        return session_of(str(path))
+    except Exception as error:
+        raise ModelMissing(f"{path} cannot be loaded: {error}; {_REMEDY}") from error
 
 
 def _sha256_of(path: Path) -> str:

@@ -1,12 +1,14 @@
 """The runtime of ONNX graphs, with the same options for all callers."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kb.intake.embed.device import device, provider_of
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+_WEIGHTS_IN: Final = "session.model_external_initializers_file_folder_path"
 
 
 def cores() -> int:
@@ -16,11 +18,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def session_of(graph: str | bytes, *, is_prepared: bool = True) -> "InferenceSession":
+def session_of(
+    graph: str | bytes, *, is_prepared: bool = True, weights_in: str = ""
+) -> "InferenceSession":
     """A graph, by its file's path or its bytes, ready to run on the caller's thread.
 
     Any number of threads may run it at once. One that is not prepared was written by others, and
-    the runtime makes it faster as it loads. Raises the runtime's own errors.
+    the runtime makes it faster as it loads. `weights_in` is the folder of the files that bytes name
+    for their weights. Raises the runtime's own errors.
     """
     # Telemetry is off: it would count uses under an id of this machine in the user's cache folder.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -39,6 +44,8 @@ def session_of(graph: str | bytes, *, is_prepared: bool = True) -> "InferenceSes
     options.enable_mem_reuse = False
     options.enable_mem_pattern = False
     options.log_severity_level = 4
+    if weights_in:
+        options.add_session_config_entry(_WEIGHTS_IN, weights_in)
     chosen = device()
     gpu = [provider_of(chosen)] if chosen not in ("", "cpu") else []
     return onnxruntime.InferenceSession(graph, options, providers=[*gpu, "CPUExecutionProvider"])

@@ -1,5 +1,7 @@
 """Adds docs to the store: stages their files, then commits them in one transaction."""
 
+# Long because all that becomes of a source's version stands together.
+
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -40,6 +42,8 @@ class Ingestor:
     def __init__(self, store: Store, content: ContentStore) -> None:
         self._store = store
         self._content = content
+        self.on_commit: list[Callable[[], None]] = []
+        """Called after each commit of docs, outside its transaction: there may be work now."""
 
     def unchanged(
         self,
@@ -124,6 +128,8 @@ class Ingestor:
                     failpoint("ingest.before_commit")
             if not lost:
                 failpoint("ingest.after_commit")
+                for told in self.on_commit:
+                    told()
                 return outcomes
             for item in lost:
                 self._stage_files(item)
@@ -196,7 +202,7 @@ class Ingestor:
             raw_path=staged.raw_path,
             md_path=staged.md_path,
             md_sha256=staged.md_sha256,
-            raw_bytes=len(request.raw),
+            raw_bytes=len(request.raw) if request.raw_bytes is None else request.raw_bytes,
             md_chars=len(canonical.markdown),
             coverage=canonical.coverage,
             canonicalizer=request.canonicalizer,

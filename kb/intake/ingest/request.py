@@ -52,7 +52,10 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     kind: Kind
     canonical: Canonical
     raw: bytes
+    """All of the source's bytes, or the ends of a file that is read no further."""
     raw_sha256: str
+    raw_bytes: int | None = None
+    """How long the source is; None for as long as `raw`."""
     extension: str
     canonicalizer: str
     ingest_options: IngestOptions
@@ -84,6 +87,7 @@ def read_anew(
         kind=doc.kind,
         canonical=canonical,
         raw=raw,
+        raw_bytes=doc.raw_bytes,
         raw_sha256=doc.raw_sha256,
         extension=os.path.splitext(doc.raw_path)[1].lstrip("."),
         canonicalizer=canonicalizer,

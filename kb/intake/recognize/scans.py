@@ -17,7 +17,7 @@ from kb.model.source import is_picture
 from kb.model.text import Canonical
 from kb.store import docs
 from kb.store.content.files import ContentStore
-from kb.store.content.originals import read_original
+from kb.store.content.originals import read_parsed
 from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.meta import OCR, get_word, set_word
@@ -127,7 +127,7 @@ class ScanHandler:
                 queue.finish(txn, claim)
             return
         try:
-            raw = read_original(self._content, doc)
+            raw = read_parsed(self._content, doc)
         except Unreadable:
             # The next sync brings it as it is then, or removes it.
             with self._store.write() as txn:

@@ -22,7 +22,7 @@ from kb.model.job import Claim
 from kb.model.source import file_of, whole_of
 from kb.store import docs
 from kb.store.content.files import ContentStore
-from kb.store.content.originals import read_original
+from kb.store.content.originals import read_parsed
 from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.meta import PARSERS, get_word, set_word
@@ -120,7 +120,7 @@ class RereadHandler:
         is_named = file and (not _is_part(doc) or whole_of(doc.place) is not None)
         name = file if is_named else doc.title
         try:
-            raw = read_original(self._content, doc)
+            raw = read_parsed(self._content, doc)
             mime = detect_mime(raw, file) if file and not _is_part(doc) else doc.mime
             source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
             canonical = parsed(parser, source, ocr, Tally())

@@ -37,15 +37,16 @@ from kb.intake.sync.items import (
 from kb.intake.sync.lists import FeedNamed
 from kb.intake.sync.origins import new_origin, register
 from kb.intake.sync.parts import Attachments
-from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_site
-from kb.intake.sync.read import read_file, read_stream, stamp_of
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_named_at_address
+from kb.intake.sync.read import read_source, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Doc, SourceStamp
-from kb.model.ids import DocId, Lsid, sha256_hex
+from kb.model.ids import DocId, Lsid
 from kb.model.origin import OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid, path_of
 from kb.store import docs
+from kb.store.content.ends import is_of_ends
 from kb.store.kv import ReadTxn
 from kb.store.records import SOURCES
 from kb.store.store import Store
@@ -262,14 +263,14 @@ class Adder:
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-        data, stamp = read_file(Path(item.file), limit, now_ms, listed=item.is_walked)
+        read = read_source(Path(item.file), limit, now_ms, listed=item.is_walked)
         return SourceBytes(
             item=item,
             lsid=lsid,
             kind=item.member.kind if item.member else "file",
-            data=data,
-            raw_sha256=sha256_hex(data),
-            stamp=stamp,
+            data=read.data,
+            raw_sha256=read.digest,
+            stamp=read.stamp,
             read_after=newest.doc_id if newest else DocId(""),
         )
 
@@ -405,7 +406,7 @@ class Adder:
             mime = "text/markdown"
         name = file_name or self._options.ingest_options.title or STDIN_NAME
         if read.kind == "url":
-            refuse_picture_of_site(mime, read.item.name)
+            refuse_named_at_address(mime, read.item.name)
         source = CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
         canonical = parsed(self._parser, source, self._options.ocr, self._tally)
         for warning in canonical.warnings:
@@ -416,6 +417,7 @@ class Adder:
             kind=read.kind,
             canonical=canonical,
             raw=read.data,
+            raw_bytes=read.stamp.size_bytes if read.stamp and is_of_ends(read.raw_sha256) else None,
             raw_sha256=read.raw_sha256,
             extension=extension_of(path, mime),
             canonicalizer=fingerprint_of(mime),

@@ -28,6 +28,10 @@ _LOCK_FILES: Final = frozenset(
         *("podfile.lock", "pubspec.lock", "gradle.lockfile", ".terraform.lock.hcl"),
     )
 )
+_PAGE_PARTS: Final = "the parts of a saved page; see --no-ignore"
+# What browsers call the folder beside a page, by its name.
+_PARTS_MARKS: Final = ("_files", "-Dateien", "_fichiers", "_archivos", "_bestanden", "_file")
+_PAGE_ENDINGS: Final = (".html", ".htm", ".xhtml")
 _PACKAGE_FOLDERS: Final = frozenset(("node_modules", "bower_components", "__pycache__"))
 
 
@@ -71,7 +75,8 @@ class Ignoring(Struct, frozen=True):
             return None
         if is_folder:
             is_installed = name in _PACKAGE_FOLDERS or _is_virtual_environment(path)
-            return _INSTALLED if is_installed else None
+            is_of_page = name.endswith(_PARTS_MARKS) and _is_beside_page(path)
+            return _INSTALLED if is_installed else _PAGE_PARTS if is_of_page else None
         return _LOCK_FILE if name.lower() in _LOCK_FILES else None
 
 
@@ -157,6 +162,12 @@ def _exclude_file(top: Path) -> Path | None:
         return None
     exclude = git / "info" / "exclude"
     return exclude if exclude.is_file() and not exclude.is_symlink() else None
+
+
+def _is_beside_page(path: str) -> bool:
+    """Whether the page that a folder holds the parts of lies beside it."""
+    stems = (path.removesuffix(mark) for mark in _PARTS_MARKS if path.endswith(mark))
+    return any(os.path.lexists(stem + ending) for stem in stems for ending in _PAGE_ENDINGS)
 
 
 def _is_virtual_environment(path: str) -> bool:

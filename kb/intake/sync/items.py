@@ -11,7 +11,7 @@ from kb.intake.ingest.request import FileStamp, IngestOptions
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid, sha256_hex
-from kb.model.source import display_name, owned_lsid
+from kb.model.source import display_name, is_indexed_mailbox, owned_lsid
 
 if TYPE_CHECKING:
     from kb.intake.chunks import PrecomputedChunks
@@ -69,6 +69,7 @@ class SourceBytes(Struct, frozen=True, kw_only=True):
     lsid: Lsid
     kind: Kind
     data: bytes
+    """All of it, or the ends of a file that is read no further."""
     raw_sha256: str
     stamp: FileStamp | None
     mime: str | None = None
@@ -142,5 +143,5 @@ def walked_name(entry: WalkedFile | SkippedFile, machine: str) -> str:
 
 
 def is_mailbox(file: str) -> bool:
-    """Whether a file's name says that it is a mailbox."""
-    return file.lower().endswith((".mbox", "/mbox"))
+    """Whether a file's name says that it is a mailbox, or Thunderbird's index beside it does."""
+    return file.lower().endswith((".mbox", "/mbox")) or is_indexed_mailbox(file)

@@ -11,6 +11,10 @@ _WINDOW_BYTES: Final = 16_384
 _SKIPPED: Final = (("<!--", "-->"), ("<?", "?>"))
 _ROOT: Final = re.compile(r"<(?:[\w.-]{1,40}:)?(rss|feed|RDF|urlset|sitemapindex)(?=[\s>/])")
 
+_JSON_FEED: Final = re.compile(
+    r'\{[^{}\[\]]{0,8000}"version"\s*:\s*"https?:(?:\\?/){2}jsonfeed\.org'
+)
+
 
 class FeedNamed(Refused):
     """The address is that of a feed, which is a source with many docs."""
@@ -30,6 +34,8 @@ def list_kind(data: bytes) -> ListKind | None:
     """What the bytes list: the entries of a feed, or the pages of a site; None for a page."""
     codec = bom_encoding(data) or "latin-1"
     text = data[:_WINDOW_BYTES].decode(codec, "replace").lstrip("\ufeff \t\r\n")
+    if _JSON_FEED.match(text):
+        return "feed"
     while True:
         closing = next((end for start, end in _SKIPPED if text.startswith(start)), None)
         if closing is None:

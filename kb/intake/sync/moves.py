@@ -1,6 +1,5 @@
 """Detects moved files: a new file with the bytes of a missing one keeps the doc of that one."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +11,7 @@ from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
 from kb.intake.ingest.own_dates import date_in_name
 from kb.intake.sync.origins import covers, origin_folder
-from kb.intake.sync.read import read_file
+from kb.intake.sync.read import read_source
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid
@@ -102,10 +101,10 @@ def detect_moves(
         if _size(path) not in sizes:
             continue
         try:
-            data, stamp = read_file(path, bytes_max, store.clock.file_ms(), listed=True)
+            read = read_source(path, bytes_max, store.clock.file_ms(), listed=True)
         except SourceError:
             continue
-        digest = hashlib.sha256(data).hexdigest()
+        digest = read.digest
         same = [
             missing
             for missing in waiting.get(digest, ())
@@ -124,8 +123,8 @@ def detect_moves(
             DetectedMove(
                 doc=doc,
                 path=path,
-                seen=seen_record(file_lsid(path, store.machine), doc.doc_id, digest, stamp),
-                title=new_title(doc, path, data, title_of),
+                seen=seen_record(file_lsid(path, store.machine), doc.doc_id, digest, read.stamp),
+                title=new_title(doc, path, read.data, title_of),
                 visibility=_visibility(chosen, to),
             )
         )

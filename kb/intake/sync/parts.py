@@ -157,6 +157,7 @@ def _request(
         source=source,
         canonical=canonical,
         raw=file.data,
+        raw_bytes=None,
         raw_sha256=digest,
         extension=_suffix(file.name),
         canonicalizer=fingerprint_of(file.mime),

@@ -6,7 +6,7 @@ from kb.errors import Scanned, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser
 from kb.intake.recognize.scans import stub_of
 from kb.intake.sync.report import Tally
-from kb.model.source import is_picture
+from kb.model.file_kinds import is_named
 from kb.model.text import Canonical
 
 _MISSING: Final = "apt install tesseract-ocr, then add it again"
@@ -36,9 +36,9 @@ def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) ->
     return canonical
 
 
-def refuse_picture_of_site(mime: str, name: str) -> None:
-    """Raise Unsupported for a picture at an address: most are parts of pages."""
-    if is_picture(mime):
+def refuse_named_at_address(mime: str, name: str) -> None:
+    """Raise Unsupported for what is known by its name: most pictures are parts of pages."""
+    if is_named(mime):
         raise Unsupported(f"{mime} at an address is not taken; save it, add the file", source=name)
 
 

@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from kb.errors import ChangedWhileRead, SourceError, TooLarge, Unreadable
+from kb.intake.canonicalize import detect_mime, may_read_ends, reads_ends
 from kb.intake.ingest.request import FileStamp
+from kb.model.ids import sha256_hex
 from kb.model.source import display_name
+from kb.store.content.ends import WHOLE_BYTES_MAX, ends_digest, ends_of
 from kb.store.content.inside import open_listed
 
 _BLOCK: Final = 1 << 20
@@ -43,6 +48,33 @@ def read_file(
     return data, stamp_of(file.before, now_ms)
 
 
+class FileBytes(Struct, frozen=True, kw_only=True):
+    """What a parser gets of a file."""
+
+    data: bytes
+    """All of it, or its ends."""
+    digest: str
+    """What a doc keeps as its `raw_sha256`."""
+    stamp: FileStamp
+
+
+def read_source(path: Path, bytes_max: int, now_ms: int, *, listed: bool = False) -> FileBytes:
+    """As `read_file`; of a long file whose parser wants no more only its ends, however long it is.
+
+    The name says which files these are, and their first bytes must not say otherwise.
+    """
+    if may_read_ends(path.name):
+        with opened(path, listed=listed) as file:
+            size_bytes = file.before.st_size
+            if size_bytes > WHOLE_BYTES_MAX:
+                data = file.ends()
+                if reads_ends(detect_mime(data, path.name)):
+                    stamp, digest = stamp_of(file.before, now_ms), ends_digest(size_bytes, data)
+                    return FileBytes(data=data, digest=digest, stamp=stamp)
+    data, stamp = read_file(path, bytes_max, now_ms, listed=listed)
+    return FileBytes(data=data, digest=sha256_hex(data), stamp=stamp)
+
+
 class OpenedFile:
     """A regular file that is being read."""
 
@@ -66,8 +98,18 @@ class OpenedFile:
         except OSError as error:
             raise Unreadable(f"cannot be read ({error.strerror})", source=self._name) from error
         if left != 1 or _has_changed(self.before, after):
-            detail = "it changed while it was read; add it again"
-            raise ChangedWhileRead(detail, source=self._name)
+            raise _changed(self._name)
+
+    def ends(self) -> bytes:
+        """Its first and its last bytes. Raises as `blocks` does."""
+        try:
+            data = ends_of(self._fd, self.before.st_size)
+            after = os.fstat(self._fd)
+        except OSError as error:
+            raise Unreadable(f"cannot be read ({error.strerror})", source=self._name) from error
+        if len(data) != WHOLE_BYTES_MAX or _has_changed(self.before, after):
+            raise _changed(self._name)
+        return data
 
 
 @contextlib.contextmanager
@@ -120,6 +162,10 @@ def read_stream(fd: int, bytes_max: int, name: str) -> bytes:
 
 def _has_changed(before: os.stat_result, after: os.stat_result) -> bool:
     return (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
+
+
+def _changed(name: str) -> ChangedWhileRead:
+    return ChangedWhileRead("it changed while it was read; add it again", source=name)
 
 
 def _too_large(name: str, size: int | None, bytes_max: int) -> SourceError:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kb.intake.canonicalize import parser_table
 from kb.intake.sync.ignoring import BadIgnoreFile, Ignoring, ignoring_above, ignoring_in
-from kb.model.source import ending_of, is_named_in_maildir
+from kb.model.source import ending_of, is_indexed_mailbox, is_named_in_maildir
 
 
 class WalkedFile(Struct, frozen=True):
@@ -40,10 +40,12 @@ def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
 
 
 def is_taken(path: str, extensions: frozenset[str]) -> bool:
-    """Whether a file is taken, by its name: for its ending, or as one of the mails of a Maildir."""
+    """Whether a file is taken: for its ending, as a mail of a Maildir, or as Thunderbird's box."""
     if "*" in extensions or ending_of(path) in extensions:
         return True
-    return "eml" in extensions and is_named_in_maildir(path)
+    if "eml" in extensions and is_named_in_maildir(path):
+        return True
+    return "mbox" in extensions and is_indexed_mailbox(path)
 
 
 def walk(

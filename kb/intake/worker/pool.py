@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.errors import KbError, StaleToken
-from kb.intake.chunker.rules import ENTRY_SECTION_LEVEL, fingerprint
+from kb.errors import KbError, StaleToken, StoreUnreachable
 from kb.intake.embed.protocol import Embedder
 from kb.intake.worker.embedders import switch_if_complete
-from kb.model.config import Settings
+from kb.intake.worker.settings import WorkerSettings
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
 from kb.model.job import Claim, JobKind
@@ -36,38 +35,6 @@ _LISTENING_REST_MS: Final = 5_000
 
 Trouble = KbError | OSError
 """What stops the workers: a failure of the store or the disk, not of a job."""
-
-
-class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """The settings of the pool. Times are in milliseconds."""
-
-    threads: int = 2
-    lease_ms: int = 120_000
-    idle_ms: int = 200
-    tokens_max: int = 256
-    overlap_tokens: int = 32
-    entry_tokens_max: int = 256
-    entry_overlap_tokens: int = 32
-
-    @property
-    def chunker(self) -> str:
-        """Names how chunks are cut."""
-        entries = fingerprint(self.entry_tokens_max, self.entry_overlap_tokens, ENTRY_SECTION_LEVEL)
-        return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
-
-
-def worker_settings(settings: Settings, embedder: Embedder) -> WorkerSettings:
-    """The pool's settings, limited to the tokens that the model reads."""
-    entry_tokens_max = min(settings.entry.tokens_max, embedder.tokens_max)
-    return WorkerSettings(
-        threads=settings.work.threads,
-        lease_ms=settings.work.lease_ms,
-        idle_ms=settings.work.idle_ms,
-        tokens_max=min(settings.chunk.tokens_max, embedder.tokens_max),
-        overlap_tokens=settings.chunk.overlap_tokens,
-        entry_tokens_max=entry_tokens_max,
-        entry_overlap_tokens=min(settings.entry.overlap_tokens, entry_tokens_max // 4),
-    )
 
 
 class PoolModels(Struct, frozen=True, kw_only=True):
@@ -113,7 +80,8 @@ class WorkerPool:
         """When the next job was due, at the last look."""
         self._wakes = 0
         self._fatal: Trouble | None = None
-        self._recovers = False
+        self._passing: tuple[type[Exception], ...] = ()
+        """Failures that are taken to pass."""
         self._trouble: Trouble | None = None
         self._left: list[Claim] = []
         """Claims that trouble left unfinished; they are released once the store can be written."""
@@ -128,14 +96,17 @@ class WorkerPool:
         """How many texts are embedded whose jobs are not done yet."""
         return sum(handler.texts_in_hand for handler in self._embedding)
 
-    def start(self, *, recovers: bool = False) -> None:
+    def start(self, *, recovers: bool = False, waits: bool = False) -> None:
         """Start the threads, and the thread that renews their leases.
 
         With `recovers` a failure of the store or the disk ends no thread: the thread tries again,
-        after a pause that grows to a minute.
+        after a pause that grows to a minute. With `waits` it does so while a database is away.
         """
-        self._recovers = recovers
-        self._stop_listening = self._store.tell_of_jobs(self._wake)
+        if recovers:
+            self._passing = (KbError, OSError)
+        elif waits:
+            self._passing = (StoreUnreachable,)
+        self._stop_listening = self._store.tell_of("jobs_ready", self._wake)
         names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
         targets: list[tuple[str, Callable[[], None]]] = [(name, self._run) for name in names]
         targets.append(("kb-lease-keeper", self._keep_leases))
@@ -207,7 +178,7 @@ class WorkerPool:
                 self._tell_end(is_sure=has_worked)
             except (KbError, OSError) as error:
                 # The store or the disk failed, not a job, so no worker can work.
-                if not self._recovers:
+                if not isinstance(error, self._passing):
                     self._fatal = error
                     return
                 self._tell(error)
@@ -382,5 +353,5 @@ class WorkerPool:
                         logger.info("a lease was lost to another worker")
             failpoint("jobs.after_renew")
         except (KbError, OSError) as error:
-            if not self._recovers:
+            if not isinstance(error, self._passing):
                 self._fatal = error

@@ -237,6 +237,11 @@ def query_words(query: str, *, stems: bool = True) -> list[str]:
     return without_stop_words or analyzer(stems=stems).analyze(text)
 
 
+def is_stop_word(word: str) -> bool:
+    """Whether a query leaves this word out, beside others."""
+    return not analyzer(drop_stop_words=True, stems=False).analyze(normalize(word))
+
+
 def terms(query: str) -> list[str]:
     """The distinct terms of a query in order, at most TERMS_MAX."""
     return list(dict.fromkeys(query_words(query)))[:TERMS_MAX]

@@ -42,9 +42,6 @@ from kb.store.store import Store
 if TYPE_CHECKING:
     from kb.search.index.lexical import LexicalIndex
 
-# docs/adr/0037: up to here the best ten hardly differ, and each dead row costs fifty rewritten
-# rows, a fifth of the cost of embedding its text.
-DEAD_SHARE_MAX: Final = 0.02
 # At most so many chunks are applied under the lock, in some hundredths of a second.
 _REMAINING_CHUNKS_MAX: Final = 500
 _ROUNDS_MAX: Final = 8

@@ -3,7 +3,6 @@
 # Long because searching, following the log and compacting share one set of files.
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -41,13 +40,14 @@ from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
 from kb.search.index.log_follower import CatchUpReport, LogPosition
 from kb.search.index.segments import Segment, SegmentWriter, memory_segment, write_merged
-from kb.search.index.threads import run_async
 from kb.store import chunks
 from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -179,6 +179,16 @@ class DenseIndex:
             present |= is_present
         return matrix, present
 
+    def rows(self) -> "tuple[Numbers, Numbers]":
+        """The number and the source of each live row; each chunk has one."""
+        import numpy as np
+
+        snapshot = self._ensure_open()
+        parts = snapshot.segments if snapshot else ()
+        none = np.empty(0, dtype="<u8")
+        nos = np.concatenate([none, *(part.nos[part.sources != 0] for part in parts)])
+        return nos, np.concatenate([none, *(part.sources[part.sources != 0] for part in parts)])
+
     @property
     def count(self) -> int:
         """Live rows."""
@@ -227,6 +237,8 @@ class DenseIndex:
 
     def verify_async(self) -> "Future[list[str]]":
         """As `verify`, in a background thread."""
+        from kb.search.index.threads import run_async
+
         return run_async(self.verify)
 
     def merge(self, *, wait_s: float) -> str | None:

@@ -13,11 +13,11 @@ from kb.model.doc import Audience
 from kb.model.job import LogEntry
 from kb.search.index import log_follower
 from kb.search.index.analysis import ANALYSIS_VERSION, query_words
-from kb.search.index.compaction import DEAD_SHARE_MAX, compact
 from kb.search.index.files import CacheDamaged, FileMark, current_mark, stat_matches
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.idf import TermFrequencies, idf_factors, score_ceiling
 from kb.search.index.lexical_files import (
+    DEAD_SHARE_MAX,
     LexicalManifest,
     damaged_files,
     drop_other_generations,
@@ -30,6 +30,7 @@ from kb.search.index.lexical_files import (
 )
 from kb.search.index.lexical_query import Holding, build_query, restrict_to, unchanged_weight
 from kb.search.index.lexical_tantivy import (
+    all_rows,
     always,
     best_hits,
     create_index,
@@ -40,7 +41,6 @@ from kb.search.index.lexical_tantivy import (
     write_chunks,
 )
 from kb.search.index.log_follower import CatchUpReport, LogPosition
-from kb.search.index.threads import run_async
 from kb.store import chunks, docs
 from kb.store.content.durable import fsync_folder
 from kb.store.kv import ReadTxn
@@ -106,6 +106,29 @@ class LexicalIndex:
         self._is_damaged = self._is_damaged and not report.rebuilt
         return report
 
+    def is_level(self, store: Store) -> bool:
+        """Whether its files are as they were written, and up to date; opens none of them.
+
+        On a home that machines share, one is not: it has to say how far it is.
+        """
+        loaded = load_manifest(self.folder, self.audience)
+        if loaded is None or loaded[1].analysis != ANALYSIS_VERSION or self._is_damaged:
+            return False
+        manifest = loaded[1]
+        path = generation_path(self.folder, manifest.generation)
+        position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
+        return (
+            not store.node
+            and log_follower.is_up_to_date(store, position)
+            and all(stat_matches(path, mark) for mark in manifest.files)
+        )
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many of its rows are dead that `compact` would write it anew."""
+        loaded = load_manifest(self.folder, self.audience)
+        return loaded is not None and loaded[1].is_stale(DEAD_SHARE_MAX)
+
     def search(
         self,
         query: str,
@@ -139,6 +162,17 @@ class LexicalIndex:
                 return holders(snapshot.searcher, query, field, limit) if query else frozenset()
         except CacheDamaged:
             return frozenset()
+
+    def rows(self) -> dict[int, int]:
+        """The source of each chunk, by number; none from a damaged index."""
+        try:
+            snapshot = self._ensure_open()
+            if snapshot is None:
+                return {}
+            with engine_errors():
+                return all_rows(snapshot.searcher)
+        except CacheDamaged:
+            return {}
 
     def repair(self) -> None:
         """Rebuild the index, after a CacheDamaged."""
@@ -232,6 +266,8 @@ class LexicalIndex:
 
     def verify_async(self) -> "Future[list[str]]":
         """As `verify`, in a background thread."""
+        from kb.search.index.threads import run_async
+
         return run_async(self.verify)
 
     def compact(
@@ -246,6 +282,9 @@ class LexicalIndex:
 
         See kb/search/index/compaction.py. Returns an error, or None.
         """
+        # Imported late: a search compacts nothing.
+        from kb.search.index.compaction import compact
+
         return compact(
             self,
             store,

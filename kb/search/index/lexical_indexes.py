@@ -7,7 +7,6 @@ from typing import Final
 
 from kb.model.doc import Audience
 from kb.search.index.analysis import name_keys, query_words, terms
-from kb.search.index.compaction import DEAD_SHARE_MAX
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.idf import (
@@ -18,7 +17,7 @@ from kb.search.index.idf import (
     without_damage,
 )
 from kb.search.index.lexical import LexicalIndex
-from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
+from kb.search.index.lexical_files import DEAD_SHARE_MAX, folder_of, manifest_path, remove_index
 from kb.search.index.lexical_query import Holding, called_holders, definition_holders
 from kb.search.index.lexical_tantivy import always, rank_rows
 from kb.search.index.log_follower import CatchUpReport
@@ -84,6 +83,14 @@ class LexicalIndexes:
             # Left by an old version: one index of all docs.
             remove_index(self.folder)
         return _combined(store, reports)
+
+    def is_level(self, store: Store) -> bool:
+        """Whether those of all audiences that docs have are, as `LexicalIndex.is_level`."""
+        return all(part.is_level(store) for part in self.in_use(store))
+
+    def is_worn(self, store: Store) -> bool:
+        """Whether one that is in use is worn, as `LexicalIndex.is_worn`."""
+        return any(part.is_worn for part in self.in_use(store))
 
     def search(
         self,

@@ -11,7 +11,8 @@ from kb.errors import KbError
 from kb.model.code import is_code
 from kb.model.doc import Audience, Doc
 from kb.model.failpoints import failpoint
-from kb.model.source import is_picture, name_and_folders, names_of
+from kb.model.file_kinds import is_named
+from kb.model.source import name_and_folders, names_of
 from kb.model.text import Chunk, indexed_text
 from kb.search.index import log_follower
 from kb.search.index.analysis import (
@@ -209,6 +210,17 @@ def holders(
     return frozenset(_field_values(searcher, field, [address for _, address in found]))
 
 
+def all_rows(searcher: "Searcher") -> dict[int, int]:
+    """The source of each chunk, by number, of all live rows."""
+    from tantivy import Query
+
+    query = Query.const_score_query(Query.all_query(), 0.0)
+    found = searcher.search(query, max(1, searcher.num_docs), count=False).hits
+    addresses = [address for _, address in found]
+    nos = _field_values(searcher, "no", addresses)
+    return dict(zip(nos, _field_values(searcher, "source_no", addresses), strict=True))
+
+
 def _has_any(index: "Index", nos: list[int]) -> bool:
     from tantivy import Query
 
@@ -241,8 +253,8 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
         document.add_text("name", normalize(name))
         document.add_text("folders", normalize(folders))
     if chunk.ordinal == 0:
-        # Of pictures numbers are what people copy (`IMG_1234`); bare words are a search.
-        stem = (name,) if is_picture(doc.mime) and any(map(str.isdigit, name)) else ()
+        # Of pictures and films numbers are what people copy (`IMG_1234`); bare words are a search.
+        stem = (name,) if is_named(doc.mime) and any(map(str.isdigit, name)) else ()
         for key in sorted(frozenset().union(*map(name_keys, (*names_of(doc), *stem)))):
             document.add_text("called", key)
     if is_code(doc.mime):

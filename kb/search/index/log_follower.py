@@ -117,7 +117,7 @@ def catch_up(
     if not rebuild and position and _is_level(index, store, position, commit):
         if index.has_new_marks:
             _refresh_marks(index)
-        _register(store, index.lock_path.parent, position.watermark)
+        _register(store, index.lock_path.parent, position.watermark, is_new=False)
         return CatchUpReport(
             watermark=position.watermark, applied=0, rebuilt=False, behind=0, problem=None
         )
@@ -137,7 +137,7 @@ def catch_up(
         nos, position = all_chunks(index, store)
         index.build_in_memory(store, nos, position)
     if position is not None and not index.in_memory:
-        _register(store, index.lock_path.parent, position.watermark)
+        _register(store, index.lock_path.parent, position.watermark, is_new=rebuilt)
     if position is not None and problem is None:
         return CatchUpReport(
             watermark=position.watermark, applied=applied, rebuilt=rebuilt, behind=0, problem=None
@@ -306,9 +306,9 @@ def _live_chunk(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
         return None
 
 
-def _register(store: Store, folder: Path, log_seq: int) -> None:
+def _register(store: Store, folder: Path, log_seq: int, *, is_new: bool) -> None:
     """Register the cache on a home that machines share."""
     if store.node:
         from kb.search.index.following import register
 
-        register(store, folder, log_seq)
+        register(store, folder, log_seq, is_new=is_new)

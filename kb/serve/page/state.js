@@ -131,6 +131,7 @@ function drawn(stats, values, growth, metrics) {
       bars("What waits", [["documents", stats.ledger.pending ?? 0], ["jobs ready", stats.jobs.ready ?? 0], ["running", stats.jobs.running ?? 0], ["failed", stats.jobs.failed ?? 0]]),
       bars("Answers, by how long they took", times(metrics))),
     ...atWork(stats),
+    ...caches(stats),
     h("p", { class: "quiet breaks" }, `Model: ${stats.model}`),
     stats.pages_without_text ? h("p", { class: "warning" }, `${many(stats.pages_without_text, "page")} of PDFs have no text; they are pictures, and cannot be found.`) : "",
   ];
@@ -146,6 +147,18 @@ function atWork({ nodes = [], texts_waiting: waiting = 0, seconds_left: left = n
       h("span", { class: "strong breaks", tabindex: "0", "data-entry": true }, one.node),
       h("span", { class: "quiet" }, `${many(one.workers, "worker")}: ${many(one.texts, "text")}, ${one.texts_per_s.toLocaleString("en")} a second`)))),
     waiting ? h("p", { class: "quiet" }, `${many(waiting, "text")} to be embedded${end}`) : "",
+  ];
+}
+
+/** How far the caches of machines that share the home have come, and which are wrong. */
+function caches({ caches: nodes = [] }) {
+  if (!nodes.length) return [];
+  return [
+    h("h2", {}, "Caches"),
+    h("ul", { class: "rows stacked" }, nodes.map((one) => h("li", {},
+      h("span", { class: "strong breaks", tabindex: "0", "data-entry": true }, one.node),
+      h("span", { class: "quiet" }, `${one.behind ? `${many(one.behind, "change")} behind` : "level"}, as of ${new Date(one.seen_ms).toLocaleString()}`),
+      one.problems.map((problem) => h("span", { class: "warning breaks" }, `${problem}; run kb check --repair there`))))),
   ];
 }
 

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome, UsageError
+from kb.model.config.places import user_folder
 from kb.model.ids import sha256_hex
 from kb.store.content.durable import write_temporary
 from kb.store.content.layout import ADDRESS_FILE, CACHES_FOLDER
@@ -74,9 +75,7 @@ def libpq_settings(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def home_caches() -> Path | None:
     """Where this user's caches of homes in databases lie; None for a user without a home folder."""
-    import platformdirs
-
-    caches = Path(platformdirs.user_cache_dir("kb", appauthor=False))
+    caches = user_folder("cache")
     return caches / CACHES_FOLDER if caches.is_absolute() else None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome, StoreMissing, UsageError
+from kb.model.config.places import user_folder
 from kb.model.ids import sha256_hex
 
 if TYPE_CHECKING:
@@ -136,9 +137,7 @@ class HomePaths(Struct, frozen=True):
         """
         if self.database is None:
             return self.root / "backups"
-        import platformdirs
-
-        data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+        data = user_folder("data")
         return data / "backups" / self.root.name
 
     @property

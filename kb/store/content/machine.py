@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.errors import ReadOnlyHome, UsageError
+from kb.model.config.places import user_folder
 from kb.store.content.durable import write_temporary
 
 _VARIABLE: Final = "KB_MACHINE"
@@ -31,9 +32,7 @@ def machine_name() -> str:
                 f"{_VARIABLE} is {given!r}; give a name of small letters, digits, dots and hyphens"
             )
         return given
-    import platformdirs
-
-    data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    data = user_folder("data")
     if not data.is_absolute():
         raise UsageError(f"this user has no folder for data; set {_VARIABLE}, or XDG_DATA_HOME")
     digest = _machine_digest()

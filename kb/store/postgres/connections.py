@@ -35,7 +35,7 @@ _PAUSE_MAX_S: Final = 1.0
 # two statements; a writer does not, and keeps all others waiting.
 _SESSION: Final = (
     b"SET statement_timeout = '120s'; SET lock_timeout = '60s';"
-    b" SET idle_in_transaction_session_timeout = '30min'"
+    b" SET idle_in_transaction_session_timeout = '30min'; SELECT pg_backend_pid()"
 )
 
 
@@ -140,7 +140,7 @@ class Connections:
                 tcp_user_timeout=60_000,
             )
             try:
-                connection.execute(_SESSION)
+                _begin_session(connection)
                 begin(connection)
             except BaseException:
                 connection.close()
@@ -166,6 +166,19 @@ class Connections:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+
+def _begin_session(connection: Connection) -> None:
+    """Set the timeouts, and prepare no statements on what a pooler may lend to others.
+
+    There a name of a prepared statement is another one's, or none. A pooler gives a number of its
+    own for the server's process, by which it is known.
+    """
+    cursor = connection.execute(_SESSION)
+    while cursor.nextset():
+        pass
+    if cursor.fetchone() != (connection.pgconn.backend_pid,):
+        connection.prepare_threshold = None
 
 
 def roll_back(connection: Connection) -> None:

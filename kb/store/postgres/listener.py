@@ -1,4 +1,4 @@
-"""Hears that jobs were made ready: on a connection of its own, by the server's notices."""
+"""Hears that jobs were made ready, or that the log grew: on a connection of its own, by notices."""
 
 import threading
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from kb.store.postgres.connections import CONNECT_S
 
 _LOOK_S: Final = 0.5
 _PAUSE_S: Final = 1.0
+_STANDBY_PAUSE_S: Final = 30.0
 
 
 class Listener:
@@ -31,8 +32,11 @@ class Listener:
         while not self._stop.is_set():
             try:
                 self._hear()
+            except psycopg.errors.ReadOnlySqlTransaction:
+                # A standby tells nobody. It may be the primary later.
+                self._stop.wait(_STANDBY_PAUSE_S)
             except psycopg.Error:
-                # Who rests looks for jobs from time to time, so nothing is missed.
+                # Who rests looks for itself from time to time, so nothing is missed.
                 self._stop.wait(_PAUSE_S)
 
     def _hear(self) -> None:

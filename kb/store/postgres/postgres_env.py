@@ -13,7 +13,7 @@ from psycopg import Connection, Error
 
 from kb.errors import NotFound, StoreBusy, WrongProcess
 from kb.store.content.database import DatabaseAddress
-from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.kv import ReadTxn, ToldTable, WriteTxn
 from kb.store.postgres.connections import Connections
 from kb.store.postgres.inspecting import inspect_server
 from kb.store.postgres.listener import Listener
@@ -152,10 +152,10 @@ class PostgresEnvironment:
         with self._seen_lock:
             self._seen = max(self._seen, number)
 
-    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` whenever the server tells of jobs, until the result is called."""
+    def tell_of(self, table: ToldTable, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` whenever the server tells of new rows, until the result is called."""
         self._check_usable()
-        return Listener(self._address, self._statements.listen, wake).stop
+        return Listener(self._address, self._statements.listen[table], wake).stop
 
     def reap_readers(self) -> int:
         """Nothing to reap: the server notices that a connection has ended."""

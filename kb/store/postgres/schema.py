@@ -22,6 +22,7 @@ from psycopg.errors import (
 )
 
 from kb.errors import StoreDamaged, StoreTooNew
+from kb.store.kv import ToldTable
 
 SCHEMA_FORMAT: Final = 1
 TOKEN_BYTES: Final = 16
@@ -113,9 +114,14 @@ class Statements:
         self.delete_many = self._bytes(
             "DELETE FROM {schema}.records WHERE tab = %s AND k = ANY(%b)"
         )
-        channel = sql.Identifier(f"kb_{schema}")
-        self.listen = sql.SQL("LISTEN {}").format(channel).as_bytes()
-        self.notify = sql.SQL("NOTIFY {}").format(channel).as_bytes()
+        channels: dict[ToldTable, sql.Identifier] = {
+            "jobs_ready": sql.Identifier(f"kb_{schema}"),
+            "log": sql.Identifier(f"kblog_{schema}"),
+        }
+        self.listen, self.notify = (
+            {table: sql.SQL(text).format(name).as_bytes() for table, name in channels.items()}
+            for text in ("LISTEN {}", "NOTIFY {}")
+        )
         self.advance = self._bytes("UPDATE {schema}.counter SET n = %s")
         self.sign = self._bytes("INSERT INTO {schema}.commits (n, token) VALUES (%s, %s)")
         self.forget = self._bytes("DELETE FROM {schema}.commits WHERE n <= %s")

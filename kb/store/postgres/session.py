@@ -198,8 +198,9 @@ class WriteSession(Session):
             connection.execute(statements.sign, (number, self._token))
             if number % COMMITS_KEPT == 0:
                 connection.execute(statements.forget, (number - COMMITS_KEPT,))
-            if any(value is not None for value in self.changes.get("jobs_ready", {}).values()):
-                connection.execute(statements.notify)
+            for table, notify in statements.notify.items():
+                if any(value is not None for value in self.changes.get(table, {}).values()):
+                    connection.execute(notify)
             connection.execute(b"COMMIT")
 
     def _check_overtaken(self, connection: Connection) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.errors import ReadOnlyHome
+from kb.model.config.places import user_folder
 
 _FOLDER: Final = "kb-server"
 _FILE: Final = "token"
@@ -111,7 +112,5 @@ _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def local_token() -> LocalToken:
     """This user's token; a user without a data folder has none and can create none."""
-    import platformdirs
-
-    data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    data = user_folder("data")
     return LocalToken(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))

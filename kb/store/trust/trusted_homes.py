@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome
+from kb.model.config.places import user_folder
 from kb.model.decoding import decode_json
 from kb.store.content.layout import HomePaths
 from kb.store.trust.identity import identity_of, mark
@@ -198,9 +199,7 @@ class TrustList:
 
 def trust_list() -> TrustList:
     """This user's trust list; always empty for a user without a data folder."""
-    import platformdirs
-
-    data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    data = user_folder("data")
     # A relative path would be in the working directory, which may belong to somebody else.
     return TrustList(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
 

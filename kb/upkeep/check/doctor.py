@@ -25,6 +25,7 @@ from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.jobs.holder import is_gone
 from kb.store.kv import ReadTxn
+from kb.store.nodes import caches_of_nodes
 from kb.store.server_state import ServerState
 from kb.store.store import Store
 
@@ -45,6 +46,8 @@ _SAMPLED_MAX: Final = 200
 _UNREAD_SHARE: Final = 0.05
 # Fewer failed pushes than this are taken for a short network outage and not reported.
 _PUSHES_MIN: Final = 3
+# A cache takes up fewer changes than these within seconds.
+_BEHIND_MAX: Final = 10_000
 _SERVER_MAJOR_MIN: Final = 15
 _CONNECTIONS_SHARE: Final = 0.8
 _ROUND_TRIP_MS_MAX: Final = 20
@@ -229,6 +232,25 @@ def store_advice(store: Store) -> Iterator[Advice]:
         active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
     yield from _coverage_advice([doc for doc in active if doc.visible_to(caller)])
     yield from _clock_advice(active, now_ms)
+
+
+def nodes_advice(store: Store) -> Iterator[Advice]:
+    """Advice on machines whose caches are wrong, or keep the log long for a cache unused."""
+    if not store.node:
+        return
+    now_ms = store.clock.now_ms()
+    with store.read() as txn:
+        nodes = caches_of_nodes(txn, now_ms)
+    for node in nodes:
+        place = f"caches of {node.node}"
+        for problem in node.problems:
+            mend = f"run `kb check --repair` on {node.node}"
+            yield Advice(place=place, problem=problem, mend=mend)
+        days = (now_ms - node.seen_ms) // _DAY_MS
+        if days and node.behind > _BEHIND_MAX:
+            problem = f"not used for {days:,} days, and the log is kept for {node.behind:,} changes"
+            mend = "a search there takes them up; after seven days they are made anew"
+            yield Advice(place=place, problem=problem, mend=mend)
 
 
 def push_advice(report: PushReport | None) -> Iterator[Advice]:

@@ -18,7 +18,7 @@ from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs, generations, log
 from kb.store.codec import from_u64, u64
 from kb.store.content.files import ContentStore
-from kb.store.content.originals import read_original
+from kb.store.content.originals import read_parsed
 from kb.store.jobs import queue
 from kb.store.keys import entity_prefix, lsid_key, text_key
 from kb.store.kv import WriteTxn
@@ -168,7 +168,7 @@ class Repairer:
     def _from_raw(self, doc: Doc, parser: Parser) -> Iterator[bytes]:
         """The markdown that the source's bytes convert to now, as UTF-8."""
         try:
-            raw = read_original(self._content, doc)
+            raw = read_parsed(self._content, doc)
             name = os.path.basename(doc.source) or doc.source
             source = CanonicalizeInput(data=raw, mime=doc.mime, name=name, charset=doc.charset)
             yield parser.parse(source).markdown.encode()

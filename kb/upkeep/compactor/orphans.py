@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import StoreDenied, StoreUnreachable
+from kb.errors import StoreDenied, StoreUnreachable, UsageError
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
 from kb.store.content.files import ContentStore, RemovedContent, entries_of
@@ -25,6 +25,8 @@ MARKS_PER_TXN: Final = 1_000
 UNLINKS_PER_TXN: Final = 200
 # A lower bound on the grace period: no write in progress is this old.
 TEMPORARY_AGE_MIN_MS: Final = 600_000
+# The last one is that of a machine without the library that speaks to it.
+_BUCKET_FAILS: Final = (StoreUnreachable, StoreDenied, UsageError)
 
 
 class _OrphanFile(Struct, frozen=True):
@@ -49,17 +51,26 @@ def sweep(
     that still has the mark it had when the orphans were listed is not in use, and cannot become so
     while this holds the write transaction. In a dry run `removed_docs` count as removed.
     """
+    orphans: list[_OrphanFile] = []
+    problems: list[str] = []
     with store.read() as txn:
-        orphans = list(_orphan_files(txn, content, removed_docs))
+        try:
+            orphans.extend(_orphan_files(txn, content, removed_docs))
+        except _BUCKET_FAILS as error:
+            # What lies in the database was listed before, and needs no bucket.
+            problems.append(f"{error}; what lies there is left for the next run")
     due = [s for s in orphans if s.mark and _is_due(now, s.mark, grace_ms)]
     # A mark from the future means that the clock was set back: the wait starts again.
     new = [s for s in orphans if s.mark is None or s.mark.marked_ms > now.ms]
     if dry_run:
         with store.read() as txn:
             freed = sum(content.size_of(txn, s.path) for s in due)
-        return SweepReport(marked=len(new), removed=len(due), bytes_freed=freed)
-    _drop_stale_marks(store, {text_key(s.path) for s in orphans})
-    removed, freed, problems = _remove_all(store, content, due)
+        return SweepReport(
+            marked=len(new), removed=len(due), bytes_freed=freed, problems=tuple(problems)
+        )
+    if not problems:
+        _drop_stale_marks(store, {text_key(s.path) for s in orphans})
+    removed, freed = _remove_all(store, content, due, problems)
     return SweepReport(
         marked=_mark_all(store, new, now),
         removed=removed,
@@ -106,10 +117,9 @@ def _drop_stale_marks(store: Store, orphan_keys: set[bytes]) -> None:
 
 
 def _remove_all(
-    store: Store, content: ContentStore, due: list[_OrphanFile]
-) -> tuple[int, int, list[str]]:
+    store: Store, content: ContentStore, due: list[_OrphanFile], problems: list[str]
+) -> tuple[int, int]:
     removed: list[RemovedContent] = []
-    problems: list[str] = []
     waiting = iter(due)
     while page := list(islice(waiting, UNLINKS_PER_TXN)):
         with store.write() as txn:
@@ -120,10 +130,10 @@ def _remove_all(
         removed += in_page
         try:
             content.discard([item.object for item in in_page if item.object])
-        except (StoreUnreachable, StoreDenied) as error:
+        except _BUCKET_FAILS as error:
             # It is listed from now on, and marked anew.
             problems.append(str(error))
-    return len(removed), sum(item.size_bytes for item in removed), problems
+    return len(removed), sum(item.size_bytes for item in removed)
 
 
 def _remove_page(

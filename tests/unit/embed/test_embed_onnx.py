@@ -7,13 +7,18 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kb.errors import EmbedError, ModelMissing
+from kb.intake.embed import onnx, runtime
 from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.mapped_graph import with_mapped_weights
 from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
 from kb.model.embedder import EmbedderChoice
 
@@ -186,7 +191,7 @@ def test_the_model_is_what_its_card_says() -> None:
 
 
 def test_nothing_is_kept_of_its_use(tmp_path: Path) -> None:
-    """The library that runs the graph counts no uses: it makes no id and no file of its own."""
+    """The library that runs the graph counts no uses: all that is kept is that a file is whole."""
     code = (
         "from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir\n"
         "OnnxEmbedder(builtin_model_dir()).embed_query('words')"
@@ -194,4 +199,76 @@ def test_nothing_is_kept_of_its_use(tmp_path: Path) -> None:
     places = ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "TMPDIR")
     env = {"PATH": os.environ["PATH"], **dict.fromkeys(places, str(tmp_path))}
     subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=120)
-    assert list(tmp_path.rglob("*")) == []
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in kept] == ["verified-models.json"]
+    model = builtin_model_dir() / "model.onnx"
+    assert list(json.loads(kept[0].read_text())) == [str(model)]
+
+
+def test_a_file_that_was_verified_is_hashed_again_once_it_changed(
+    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of a file says nothing of the bytes that came later."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    hashed: list[Path] = []
+    real = onnx._sha256_of
+    monkeypatch.setattr(onnx, "_sha256_of", lambda path: (hashed.append(path), real(path))[1])
+    graph = model_dir / "model.onnx"
+    OnnxEmbedder(model_dir).embed_query("just written, so its times are not trusted")
+    later_ns = graph.stat().st_ctime_ns + 2_100_000_000
+    monkeypatch.setattr(onnx, "time", SimpleNamespace(time_ns=lambda: later_ns))
+    for _ in range(3):
+        OnnxEmbedder(model_dir).embed_query("words")
+    assert hashed == [graph, graph]
+    times = graph.stat().st_atime_ns, graph.stat().st_mtime_ns
+    raw = bytearray(graph.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    graph.write_bytes(raw)
+    os.utime(graph, ns=times)
+    with pytest.raises(ModelMissing, match=r"model\.onnx is not the file"):
+        OnnxEmbedder(model_dir).embed_query("words")
+    kept = tmp_path / "caches" / "kb" / "verified-models.json"
+    kept.write_text("{")
+    with pytest.raises(ModelMissing, match=r"model\.onnx is not the file"):
+        OnnxEmbedder(model_dir).embed_query("words")
+
+
+def test_mapped_weights_are_the_same_weights(model_dir: Path) -> None:
+    """A graph that names its weights gives the vectors of the graph that holds them, bit by bit."""
+    graph = model_dir / "model.onnx"
+    small = with_mapped_weights(graph)
+    assert small is not None
+    assert len(small) < graph.stat().st_size // 20
+    held = runtime.session_of(str(graph))
+    mapped = runtime.session_of(small, weights_in=str(model_dir))
+    for tokens in ([101, 102], [101, 30521, 2300, 102], [101, *range(1000, 1254), 102]):
+        feed = {"input_ids": np.array(tokens, np.int64)}
+        assert held.run(None, feed)[0].tobytes() == mapped.run(None, feed)[0].tobytes()
+
+
+def test_a_runtime_that_cannot_map_weights_copies_them(
+    model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those before 1.21."""
+    asked: list[str] = []
+
+    def unable(graph: str | bytes, weights_in: str = "") -> object:
+        asked.append(weights_in)
+        if weights_in:
+            raise RuntimeError("no such file")
+        return runtime.session_of(graph)
+
+    monkeypatch.setattr(onnx, "session_of", unable)
+    mine, whole = OnnxEmbedder(model_dir), OnnxEmbedder(builtin_model_dir())
+    assert np.array_equal(mine.embed_query("a fox"), whole.embed_query("a fox"))
+    assert asked[:2] == [str(model_dir), ""]
+
+
+@given(st.binary(min_size=1, max_size=400))
+def test_what_is_no_graph_has_no_mapped_weights(
+    tmp_path_factory: pytest.TempPathFactory, raw: bytes
+) -> None:
+    """Whatever the bytes are, they are left to the runtime."""
+    file = tmp_path_factory.getbasetemp() / "no-graph.onnx"
+    file.write_bytes(raw)
+    assert with_mapped_weights(file) is None

@@ -1,5 +1,6 @@
 """What changes a home, asked for as a program does: no terminal, and no words of a command."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from commands import HASHING
 from kb.errors import HeldBack, NotFound, UsageError
 from kb.home.app import App
 from kb.model.config import load
+from kb.model.doc import OPERATOR
+from kb.model.search import SearchRequest
 from kb.operations import (
     add,
     backups,
@@ -157,3 +160,48 @@ def test_a_home_that_is_held_back_is_not_well() -> None:
     health = doctor.refused(HeldBack("it is not on the list"))
     assert not health.well
     assert health.findings[0].place == "home"
+
+
+def test_workers_begin_with_the_first_doc(app: App, folder: Path) -> None:
+    """Where nothing changed none starts; what is added is worked on before the add has ended."""
+    begun: list[bool] = []
+    with add.adder(app, add.AddRequest(tags=("drink",))) as adder:
+        with workers_if(app, wanted=True) as workers:
+            assert workers is not None
+            assert adder.add([str(folder)]).unchanged == 2
+            workers.drain()
+            begun.append(workers.have_begun)
+            (folder / "cocoa.md").write_text("# Cocoa\n\nHot cocoa.\n")
+            assert adder.add([str(folder / "cocoa.md")]).added == 1
+            begun.append(workers.have_begun)
+            workers.drain()
+        assert app.ingestor.on_commit == []
+    assert begun == [False, True]
+    assert jobs.count_jobs(app).ready == 0
+    assert app.searcher.search(SearchRequest(query="cocoa"), OPERATOR).hits
+
+
+def test_an_unchanged_add_does_what_was_left_to_do(app: App, folder: Path) -> None:
+    """Jobs of a call that did not wait, and caches that are gone, are seen to all the same."""
+    (folder / "cocoa.md").write_text("# Cocoa\n\nHot cocoa.\n")
+    request = add.AddRequest(tags=("drink",))
+    with add.adder(app, request) as adder:
+        assert adder.add([str(folder)]).added == 1
+    assert jobs.count_jobs(app).ready == 1
+    with add.adder(app, request) as adder, workers_if(app, wanted=True) as workers:
+        assert workers is not None
+        assert adder.add([str(folder)]).unchanged == 3
+        workers.drain()
+        workers.catch_up()
+    assert jobs.count_jobs(app).ready == 0
+    manifests = sorted(app.paths.index.rglob("manifest.json"))
+    app.lexical.close()
+    shutil.rmtree(app.paths.index / "lexical")
+    assert not app.lexical.is_level(app.store)
+    assert app.catch_up() == []
+    assert sorted(app.paths.index.rglob("manifest.json")) == manifests
+    assert app.lexical.is_level(app.store)
+    # A file that differs from what the manifest names is looked at.
+    segment = next((app.paths.index / "lexical").rglob("*.term"))
+    segment.write_bytes(segment.read_bytes()[:-1])
+    assert not app.lexical.is_level(app.store)

@@ -14,7 +14,7 @@ from kb.model.text import Chunk
 from kb.search.candidates import Candidates
 from kb.search.diversify import diversify
 from kb.search.index.segments import unit_rows
-from kb.search.order import Ordering, Unjudged
+from kb.search.order import Ordering, Unjudged, supported
 
 K = 5
 SETTINGS = SearchSettings()
@@ -124,3 +124,37 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     hits = Ordering(SETTINGS, 3).order(candidates, query, [], Passages(["one", "two", "three"]))
     assert hits is not None
     assert hits[0].chunk.no == 3
+
+
+def test_of_two_equals_the_one_among_better_passages_comes_first() -> None:
+    """What says the same as the best passages is more likely to answer than what does not."""
+    # Two groups; the last of the good one has the score of the first of the other one.
+    vectors = np.eye(40, dtype=np.float32)
+    vectors[:12, 0] += 3.0
+    vectors[12:, 20] += 3.0
+    vectors = unit_rows(vectors)
+    candidates = found(vectors, vectors[0])
+    fused = np.concatenate([np.full(11, 0.9), np.full(2, 0.5), np.full(27, 0.1)])
+
+    scores = supported(candidates, fused)
+
+    assert fused[11] == fused[12]
+    assert scores[11] > scores[12]
+    assert scores[:11].min() > scores[11]
+
+
+def test_support_takes_nothing_past_the_best_and_leaves_what_has_no_vector() -> None:
+    """Only the best support each other, and none falls behind those that are not among them."""
+    random = np.random.default_rng(3)
+    candidates = found(unit_rows(random.normal(size=(150, 8)).astype(np.float32)), np.eye(8)[0])
+    dense = candidates.dense.copy()
+    dense[7] = np.nan
+    candidates = msgspec.structs.replace(candidates, dense=dense)
+    fused = np.linspace(1.0, 0.2, 150)
+
+    scores = supported(candidates, fused)
+
+    assert scores[7] == fused[7]
+    assert np.array_equal(scores[100:], fused[100:])
+    assert scores[:100].min() >= fused[100:].max()
+    assert not np.array_equal(scores[:7], fused[:7])

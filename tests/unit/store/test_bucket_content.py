@@ -9,7 +9,7 @@ from homes import SmallHome
 from postgres_server import PostgresServer
 from s3_server import S3Server
 
-from kb.errors import StoreUnreachable, UsageError
+from kb.errors import UsageError
 from kb.model.ids import sha256_hex
 from kb.store.bucket.place import BucketPlace, place_of
 from kb.store.bucket_content import LARGE_BYTES, BucketContent, use_bucket
@@ -122,9 +122,19 @@ def test_a_removal_that_the_bucket_does_not_take(home: SmallHome, server: S3Serv
 
 
 def test_a_bucket_that_cannot_be_listed_loses_no_mark(home: SmallHome, server: S3Server) -> None:
-    """A compaction that does not know what is in the bucket removes nothing."""
+    """A compaction removes nothing there that it cannot list, and all else; marks stay."""
     home.content.stage(PATH, DATA)
+    home.add("tea.md", "# Tea\n\nGreen.\n")
+    home.add("tea.md", "# Tea\n\nBlack.\n")
+    assert home.compact(grace_min=0).files_marked == 3
+    home.add("coffee.md", "# Coffee\n\nRoasted.\n")
     server.faults.append(lambda _: s3_server.refusal(503, "SlowDown"))
-    with pytest.raises(StoreUnreachable):
-        home.compact(grace_min=0)
-    assert len(server.objects) == 1
+    report = home.compact(grace_min=0)
+    (problem,) = report.problems
+    assert "503 SlowDown" in problem
+    assert (report.files_removed, len(server.objects)) == (2, 1)
+    assert report.log_entries_removed > 0
+    dry = home.compact(grace_min=0, dry_run=True)
+    assert [("503 SlowDown" in problem) for problem in dry.problems] == [True]
+    server.faults.clear()
+    assert (home.compact(grace_min=0).files_removed, server.objects) == (1, {})

@@ -165,3 +165,18 @@ def test_rules_are_read_from_no_link(tmp_path: Path) -> None:
     (folder / "note.md").write_text("note")
     (folder / ".kbignore").symlink_to(tmp_path / "secret")
     assert passed(folder)["."].reason == "left out, because its .kbignore is not a regular file"
+
+
+def test_the_parts_of_a_saved_page_are_left_out(tmp_path: Path) -> None:
+    """A browser's folder beside its page, which counts; a folder so called without a page stays."""
+    names = ("Weirs.html", "Weirs_files/ad.html", "Teich.htm", "Teich-Dateien/ad.html")
+    files(*(tmp_path / name for name in (*names, "my_files/a.html")))
+    seen = {
+        os.path.relpath(one.path, tmp_path): one for one in walk(tmp_path, ("html",), ignoring=True)
+    }
+    left = {name for name, one in seen.items() if isinstance(one, SkippedFile)}
+    assert left == {"Weirs_files", "Teich-Dateien", "Teich.htm"}
+    assert "my_files/a.html" in seen
+    reason = "the parts of a saved page; see --no-ignore"
+    assert seen["Weirs_files"] == SkippedFile(tmp_path / "Weirs_files", reason)
+    assert len([one for one in walk(tmp_path, ("html",)) if isinstance(one, WalkedFile)]) == 4

@@ -10,7 +10,8 @@ from http_server import until
 
 from kb.errors import KbError, StoreFull
 from kb.intake.worker import pool as pool_module
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 from kb.model.job import Claim
 from kb.store.jobs import queue
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from homes import SmallHome
 
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 from kb.store.jobs import queue
 
 REST_MS = 120_000

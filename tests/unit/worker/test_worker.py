@@ -16,7 +16,8 @@ from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import FloatMatrix
 from kb.intake.worker.chunking import ChunkHandler
 from kb.intake.worker.embedding import TEXTS_PER_LOOK, EmbedHandler
-from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool
+from kb.intake.worker.settings import WorkerSettings
 from kb.intake.worker.stages import follow_stages
 from kb.model.doc import Doc
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec

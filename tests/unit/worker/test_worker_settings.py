@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kb.intake.worker.pool import WorkerSettings
+from kb.intake.worker.settings import WorkerSettings
 
 
 @pytest.mark.parametrize(
