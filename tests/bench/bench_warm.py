@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import corpus
 from revisions import Revision
 
 from kb.home.app import App
