@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import corpus
 from revisions import Revision
 
 from kb.home.app import App
@@ -126,10 +125,13 @@ def one_round(app: App, queries: Sequence[str], stages: Sequence[tuple[str, str]
     return {"taken": taken, "stages": {**by_stage, REST: rest / len(queries)}}
 
 
-def work(home: Path, count: int) -> None:
-    """Search a round for each line of input, and answer with a line of JSON."""
+def work(home: Path) -> None:
+    """Search a round for each line of input, and answer with a line of JSON.
+
+    The first line has the queries: another revision may have others.
+    """
     embedding = [pair for pair in STAGES if pair[0] == EMBEDDING]
-    queries = list(corpus.queries(count + WARM_UP))
+    queries = json.loads(sys.stdin.readline())
     with App.open(home, load([], []), create=False) as app:
         one_round(app, queries, embedding)
         for _ in sys.stdin:
@@ -145,10 +147,18 @@ class Worker:
     def __init__(self, name: str, home: Path, count: int, env: dict[str, str]) -> None:
         self.name = name
         self.rounds: list[Any] = []
-        argv = (sys.executable, __file__, "--worker", "--home", home, "--queries", str(count))
+        import corpus
+
+        argv = (sys.executable, __file__, "--worker", "--home", home)
         self._process = subprocess.Popen(
-            argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            argv,
+            env={**env, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([*corpus.queries(count + WARM_UP)]) + "\n")
 
     def search(self) -> None:
         """One round."""
@@ -203,7 +213,7 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work(options.home, options.queries)
+        work(options.home)
         return
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         sides = [("before", options.before)] if options.before else []
