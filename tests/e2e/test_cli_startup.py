@@ -178,7 +178,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("mode", "modules_max", "patterns_max"), [("lexical", 138, 19), ("hybrid", 150, 19)]
+    ("mode", "modules_max", "patterns_max"), [("lexical", 140, 19), ("hybrid", 153, 19)]
 )
 def test_a_cold_search_stays_small(
     home: Home, mode: str, modules_max: int, patterns_max: int
