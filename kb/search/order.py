@@ -357,7 +357,8 @@ def supported(candidates: Candidates, fused: "NDArray[np.float64]") -> "NDArray[
     # Not `@`: its threads cost more than so small a product, tens of times more on a busy machine.
     likeness = np.einsum("ij,kj->ik", vectors, vectors)
     np.fill_diagonal(likeness, -np.inf)
-    nearest = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
+    # Of equally near ones the better come first, whatever their numbers are.
+    nearest = np.argsort(-likeness.round(_DIGITS), axis=1, kind="stable")[:, :count]
     moved = fused.copy()
     moved[best] += _SUPPORT_SHARE * (fused[best][nearest].mean(axis=1) - fused[best])
     return moved
