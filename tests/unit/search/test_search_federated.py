@@ -70,6 +70,11 @@ def test_an_unrelated_doc_of_the_other_home_scores_less(make: Make) -> None:
     assert weak["Tulips"]
 
 
+def _rank_score(hit: Hit) -> float:
+    assert hit.explain is not None
+    return float(hit.explain["rank_score"])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_is_that_of_one_home(make: Make, seed: int) -> None:
     """Docs split over two homes are ranked as in one.
@@ -97,7 +102,7 @@ def test_the_order_is_that_of_one_home(make: Make, seed: int) -> None:
             expected = [hit.title for hit in whole_hits[:10]]
             actual = [hit.title for hit in hits]
             # By what they are ordered by; a hit's score is its fit.
-            ranks = {hit.title: hit.explain["rank_score"] for hit in whole_hits if hit.explain}
+            ranks = {hit.title: _rank_score(hit) for hit in whole_hits}
             assert ranks[actual[0]] > 0.97 * max(ranks.values())
             overlaps.append(len({*expected} & {*actual}) / len(expected))
     assert sum(overlaps) / len(overlaps) >= 0.95
