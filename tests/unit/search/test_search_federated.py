@@ -14,7 +14,7 @@ from kb.home.open_home import OpenHome
 from kb.home.spaces.spaces import Spaces
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.model.doc import OPERATOR, Scope
-from kb.model.search import SearchRequest, SearchResult, SpaceName
+from kb.model.search import Hit, SearchRequest, SearchResult, SpaceName
 from kb.operations import search
 from kb.search.engine import Searcher
 
