@@ -47,6 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if path := config.getoption("timings"):
         is_worker = hasattr(config, "workerinput")
         config.pluginmanager.register(Timings(path, writes=not is_worker))
+    take_signals()
+
+
+def take_signals() -> None:
+    """Stay where a signal that ends programs was ignored, and hand no such ignoring on."""
     for number in _ENDING:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, _stay)

@@ -348,7 +348,7 @@ def supported(candidates: Candidates, fused: "NDArray[np.float64]") -> "NDArray[
     import numpy as np
 
     present = ~np.isnan(candidates.dense)
-    best = np.lexsort((np.array(candidates.nos), -fused))[:_SUPPORTED]
+    best = np.lexsort((np.array(candidates.nos), -fused.round(_DIGITS)))[:_SUPPORTED]
     best = best[present[best]]
     count = min(_NEAREST, len(best) - 1)
     if count < 1:

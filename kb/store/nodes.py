@@ -53,9 +53,10 @@ def _register(
     now_ms = store.clock.now_ms()
     key = _key(f"{store.node}\n{cache}")
     with suppress(KbError), store.write() as txn:
-        for old in [old for old, other in FOLLOWERS.scan(txn) if not _is_live(other, now_ms)]:
+        rows = dict(FOLLOWERS.scan(txn))
+        for old in [old for old, other in rows.items() if not _is_live(other, now_ms)]:
             FOLLOWERS.delete(txn, old)
-        before = FOLLOWERS.get(txn, key) if keeps else None
+        before = rows.get(key) if keeps else None
         former = before.contents if before else None
         if contents is None:
             contents = former

@@ -63,7 +63,7 @@ def write(folder: Path, notes: dict[str, str]) -> Path:
 
 def test_add_json_has_the_contract_keys_and_adds_up(home: Home, tmp_path: Path) -> None:
     """`kb add --json` has the keys of the contract, and every scanned source has an outcome."""
-    folder = write(tmp_path, {"new.md": "# New\n\nnew", "empty.md": "", "disk.iso": "x"})
+    folder = write(tmp_path, {"new.md": "# New\n\nnew", "empty.md": "", "disk.img": "x"})
     fresh = Home(tmp_path / "home")
     ran = fresh.run("add", "-r", folder, tmp_path / "missing.md", "--json")
     report = ran.json

@@ -92,13 +92,13 @@ def test_the_first_add_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
 def test_what_is_skipped_is_one_line_on_a_terminal(home: Home, tmp_path: Path) -> None:
     """By kind, with how each is listed; a pipe gets a line for each, as -v does."""
     folder = vault(tmp_path / "vault", 1)
-    for name in ("a.iso", "b.iso", "c.ISO", "d.bin", "Makefile", "empty.md"):
+    for name in ("a.img", "b.img", "c.IMG", "d.bin", "Makefile", "empty.md"):
         (folder / name).write_text("x" if name != "empty.md" else "")
     (folder / "link.md").symlink_to("below/0000.md")
     code, shown = on_terminal(home.argv("add", folder))
     assert code == 0
     assert (
-        "kb: 7 skipped: 3 .iso, 1 no extension, 1 .bin, 1 empty, 1 symbolic link; "
+        "kb: 7 skipped: 3 .img, 1 no extension, 1 .bin, 1 empty, 1 symbolic link; "
         "kb -v add lists each"
     ) in shown
     assert "a.iso" not in shown

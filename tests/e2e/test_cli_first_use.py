@@ -45,7 +45,7 @@ def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
     empty, images = tmp_path / "empty", tmp_path / "images"
     empty.mkdir()
     images.mkdir()
-    (images / "a.iso").write_text("x")
+    (images / "a.img").write_text("x")
     none = run([KB, *HASHING, "add", str(empty)], env=env)
     told = f"kb: there is no file in {empty}; kb add FOLDER takes in another one\n"
     assert (none.code, none.out, none.err) == (0, "nothing of 0 scanned\n", told)

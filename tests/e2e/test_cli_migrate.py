@@ -50,7 +50,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Node:
     (root / "knowledge" / "start.md").write_text(entry)
     assert home.run("sync-all", "--interval-min", "0").code == 0
     assert home.run("note", "add", "--wait", "# Remember\n\nThe warm roofs.").code == 0
-    (root / "kb.toml").write_text("[search]\nrrf_k = 60\n")
+    (root / "kb.toml").write_text("[search]\nquery_chars_max = 8000\n")
     (root / "kb.toml").chmod(0o600)
     (root / "a-link").symlink_to("kb.toml")
     (books / "late.md").write_text("# Late\n\nStill to be embedded.\n")

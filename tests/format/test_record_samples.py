@@ -21,7 +21,7 @@ from kb.model.entry import EntryMeta
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
 from kb.model.mail import MailHead
-from kb.model.node import Follower, WorkerRow
+from kb.model.node import CacheContents, Follower, WorkerRow
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
@@ -360,7 +360,21 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     ),
     "FOLLOWERS": (
         lsid_key("bob:/caches/lexical"),
-        Follower(node="bob-1a2b3c", cache="/caches/lexical", log_seq=21, seen_ms=1_700_000_000_000),
+        Follower(
+            node="bob-1a2b3c",
+            cache="/caches/lexical",
+            log_seq=21,
+            seen_ms=1_700_000_000_000,
+            contents=CacheContents(
+                log_seq=21,
+                rows=40,
+                digest="9f" * 16,
+                answers="e1" * 16,
+                analysis=3,
+                is_checked=True,
+                problem="lexical: 40 passages, but 41 are live",
+            ),
+        ),
     ),
     "WORKERS": (
         lsid_key("boot/7/99"),
@@ -422,6 +436,7 @@ LATER: Final = (
     ("EMBEDDERS", "switched_run", 0),
     ("ORPHANS", "marked_run", 0),
     ("CONTENT", "object", ""),
+    ("FOLLOWERS", "contents", None),
 )
 
 

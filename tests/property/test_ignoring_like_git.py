@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
@@ -47,6 +47,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tree=trees())
+@example(tree=(["src/a/a/x.md", "src/a/x.md"], {"": ["a", "!src/a"]}))
 def test_a_walk_leaves_out_what_git_does(
     repository: Path, tree: tuple[list[str], dict[str, list[str]]]
 ) -> None:

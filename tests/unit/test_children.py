@@ -14,7 +14,7 @@ sys.path.insert(0, {str(_TESTS)!r})
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 import conftest
-conftest.pytest_configure()
+conftest.take_signals()
 from child_processes import finished
 child = finished("import signal; print(signal.SIG_IGN in map(signal.getsignal, (1, 2, 15)))")
 print(child.stdout, end="")

@@ -32,6 +32,8 @@ _PAGE_PARTS: Final = "the parts of a saved page; see --no-ignore"
 # What browsers call the folder beside a page, by its name.
 _PARTS_MARKS: Final = ("_files", "-Dateien", "_fichiers", "_archivos", "_bestanden", "_file")
 _PAGE_ENDINGS: Final = (".html", ".htm", ".xhtml")
+# The library's name for the slash behind a folder that a pattern matches.
+_FOLDER_MARK: Final = "ps_d"
 _PACKAGE_FOLDERS: Final = frozenset(("node_modules", "bower_components", "__pycache__"))
 
 
@@ -66,7 +68,7 @@ class Ignoring(Struct, frozen=True):
         """Why an entry is left out: empty without a word, None where it is taken."""
         for rule in reversed(self.rules):
             relative = path[len(rule.base) :] + ("/" if is_folder else "")
-            verdict = rule.spec.check_file(relative).include
+            verdict = _verdict(rule.spec, relative)
             if verdict is not None:
                 if not verdict:
                     break
@@ -78,6 +80,22 @@ class Ignoring(Struct, frozen=True):
             is_of_page = name.endswith(_PARTS_MARKS) and _is_beside_page(path)
             return _INSTALLED if is_installed else _PAGE_PARTS if is_of_page else None
         return _LOCK_FILE if name.lower() in _LOCK_FILES else None
+
+
+def _verdict(spec: "GitIgnoreSpec", relative: str) -> bool | None:
+    """Whether an entry is ignored by its own path; None if no pattern says anything of it.
+
+    A pattern of a folder above it says nothing, as for git: what is in an ignored folder is not
+    asked, and `!src/a` takes back `src/a`, not `src/a/a`.
+    """
+    for pattern in reversed(spec.patterns):
+        found = pattern.regex.match(relative) if pattern.regex else None
+        if found is None:
+            continue
+        slash = found.end(_FOLDER_MARK) if found.groupdict().get(_FOLDER_MARK) else len(relative)
+        if slash == len(relative):
+            return bool(pattern.include)
+    return None
 
 
 def ignoring_above(root: Path, *, by_git: bool) -> Ignoring:

@@ -107,20 +107,15 @@ class LexicalIndex:
         return report
 
     def is_level(self, store: Store) -> bool:
-        """Whether its files are as they were written, and up to date; opens none of them.
-
-        On a home that machines share, one is not: it has to say how far it is.
-        """
+        """Whether its files are as they were written, and up to date; opens none of them."""
         loaded = load_manifest(self.folder, self.audience)
         if loaded is None or loaded[1].analysis != ANALYSIS_VERSION or self._is_damaged:
             return False
         manifest = loaded[1]
         path = generation_path(self.folder, manifest.generation)
         position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
-        return (
-            not store.node
-            and log_follower.is_up_to_date(store, position)
-            and all(stat_matches(path, mark) for mark in manifest.files)
+        return log_follower.is_up_to_date(store, position) and all(
+            stat_matches(path, mark) for mark in manifest.files
         )
 
     @property

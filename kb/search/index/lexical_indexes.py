@@ -85,8 +85,11 @@ class LexicalIndexes:
         return _combined(store, reports)
 
     def is_level(self, store: Store) -> bool:
-        """Whether those of all audiences that docs have are, as `LexicalIndex.is_level`."""
-        return all(part.is_level(store) for part in self.in_use(store))
+        """Whether those of all audiences that docs have are, as `LexicalIndex.is_level`.
+
+        On a home that machines share none are: each has to say how far it is.
+        """
+        return not store.node and all(part.is_level(store) for part in self.in_use(store))
 
     def is_worn(self, store: Store) -> bool:
         """Whether one that is in use is worn, as `LexicalIndex.is_worn`."""

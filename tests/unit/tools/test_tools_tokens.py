@@ -15,8 +15,8 @@ from kb.operations.operation import Tool
 from kb.operations.table import HELP, LEARN, TOOLS, answer, tools_of
 from kb.serve.mcp_tools import answer_text, brief_schema, described
 
-TOKENS_MAX = 3_450
-TOKENS_MAX_WITH_PACKS_AND_TOPICS = 5_200
+TOKENS_MAX = 3_600
+TOKENS_MAX_WITH_PACKS_AND_TOPICS = 5_350
 PACK_TOOLS = {tool.name for tool in TOOLS if tool.name.startswith("kb_pack_")}
 EMPTY_HOME = {tool.name for tool in TOOLS} - PACK_TOOLS - {"kb_search_entities"}
 
