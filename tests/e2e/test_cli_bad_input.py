@@ -62,14 +62,14 @@ def only_good(home: Home, ran: Ran, bad: Path, outcome: str = "failed") -> str:
 NO_OCR = ("--cfg", "ingest.ocr=off")
 BAD: dict[str, tuple[bytes, str]] = {
     "binary.txt": (bytes(range(256)) * 40, "not a format kb reads"),
-    "sound.md": (b"ID3\x04\x00" + bytes(2000), "audio/"),
+    "program.md": (b"\x7fELF\x02\x01\x01" + bytes(2000), "format kb reads"),
     "locked.pdf": (pdf("secret", "password"), "password"),
     "damaged.pdf": (b"%PDF-1.7\n" + b"garbage" * 200, ""),
     "cut.pdf": (pdf("words")[:300], ""),
     "scanned.pdf": (pdf(), "text"),
     "empty.md": (b"", "empty"),
     "blank.md": (b" \n\t\n ", "empty"),
-    "archive.zip": (b"PK\x03\x04" + bytes(500), "unpack"),
+    "report.docx": (b"PK\x03\x04" + bytes(500), "damaged"),
 }
 
 
@@ -125,7 +125,6 @@ def test_inside_a_folder_rules_skip_and_defects_fail(home: Home, tmp_path: Path)
     assert accounted(report)
     outcomes = {Path(p["source"]).name: p["outcome"] for p in report["problems"]}
     assert outcomes == {
-        "archive.zip": "skipped",
         "binary.txt": "skipped",
         "blank.md": "skipped",
         "cut.pdf": "failed",
@@ -134,7 +133,8 @@ def test_inside_a_folder_rules_skip_and_defects_fail(home: Home, tmp_path: Path)
         "large.md": "skipped",
         "link.md": "skipped",
         "locked.pdf": "failed",
-        "sound.md": "failed",
+        "program.md": "failed",
+        "report.docx": "failed",
         "scanned.pdf": "failed",
     }
     assert ran.code == 3
