@@ -91,13 +91,14 @@ def _nearby(word: str, texts_with: TextsWith) -> str | None:
 
 def _nearest(word: str, words: Sequence[str], edits_max: int) -> str | None:
     """The word with the fewest edits, of several the commonest, then the first by letters."""
-    letters = frozenset(word)
-    counts = Counter(words)
+    kinds, letters = frozenset(word), Counter(word).items()
     ranked = (
         (_edits(word, other, edits_max), -count, other)
-        for other, count in counts.items()
+        for other, count in Counter(words).items()
         # An edit brings at most one letter, and takes one away.
-        if len(letters.symmetric_difference(other)) <= 2 * edits_max
+        if len(kinds.symmetric_difference(other)) <= 2 * edits_max
+        and sum(min(n, other.count(letter)) for letter, n in letters) + edits_max
+        >= max(len(word), len(other))
     )
     best = min(ranked, default=None)
     return best[2] if best and best[0] <= edits_max else None
@@ -106,20 +107,31 @@ def _nearest(word: str, words: Sequence[str], edits_max: int) -> str | None:
 def _edits(word: str, other: str, most: int) -> int:
     """How many letters are added, left out, replaced, or swapped with the next one.
 
-    Optimal string alignment; each stretch is edited once. More than `most` are not counted on.
+    Optimal string alignment; each stretch is edited once. More than `most` are not counted on, so
+    that only places this near to one another are compared (Ukkonen, 1985).
     """
+    beyond = most + 1
     before: list[int] = []
     row = list(range(len(other) + 1))
+    least_above = 0
     for at, letter in enumerate(word, 1):
-        above, row = row, [at]
-        for place, wanted in enumerate(other, 1):
-            cost = min(row[-1] + 1, above[place] + 1, above[place - 1] + (letter != wanted))
-            is_swap = at > 1 and place > 1 and word[at - 2 : at] == wanted + other[place - 2]
-            row.append(min(cost, before[place - 2] + 1) if is_swap else cost)
-        if min(row) > most and min(above) > most:
-            return most + 1
-        before = above
-    return row[-1]
+        above, row = row, [at, *[beyond] * len(other)]
+        least = at
+        for place in range(max(1, at - most), min(len(other), at + most) + 1):
+            wanted = other[place - 1]
+            if letter == wanted:
+                cost = above[place - 1]
+            else:
+                cost = 1 + min(above[place - 1], above[place], row[place - 1])
+                is_swap = at > 1 and place > 1 and word[at - 2] == wanted
+                if is_swap and letter == other[place - 2]:
+                    cost = min(cost, before[place - 2] + 1)
+            row[place] = cost
+            least = min(least, cost)
+        if least > most and least_above > most:
+            return beyond
+        before, least_above = above, least
+    return min(row[-1], beyond)
 
 
 def _words(texts: Sequence[str], letters: int, more: int) -> list[str]:
