@@ -134,3 +134,21 @@ def test_words_in_a_picture_are_found(tmp_path: Path) -> None:
     assert (hit["title"], hit["ocr"]) == ("sign", True)
     assert words in hit["text"]
     assert home.run("add", path).out == "1 unchanged of 1 scanned\n"
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
+def test_a_worker_names_what_failed(tmp_path: Path) -> None:
+    """With --drain it ends with 3, once: a run in which nothing fails is all done."""
+    home, path = Home(tmp_path / "home"), tmp_path / "sign.png"
+    path.write_bytes(pictures.png())
+    assert home.run("add", path).code == 0
+    unknown = ("--cfg", 'ingest.ocr_languages=["xyz"]', "worker", "--drain")
+    ran = home.run(*unknown)
+    assert (ran.code, ran.out) == (3, "0 jobs left, 1 failed\n")
+    named, total = ran.err.splitlines()
+    assert named.startswith("kb: failed: ocr job of ")
+    assert "xyz" in named
+    assert total == "kb: 1 job failed; --retry-failed tries them again"
+    again = home.run(*unknown)
+    assert (again.code, again.out, again.err) == (0, "0 jobs left, 1 failed\n", "")
+    assert home.run("worker", "--drain", "--retry-failed").code == 0
