@@ -97,6 +97,9 @@ def _check_sites(request: AddRequest, sources: Sequence[str], shown: str) -> Non
     for source in sources:
         if not source.startswith(("http://", "https://")):
             raise UsageError(f"{source} is no address of a site; one begins with https://")
+    for glob in (*request.include, *request.exclude):
+        if "://" in glob:
+            raise UsageError(f"{glob} is an address; give a path of the site, such as /docs/*")
 
 
 def folders_among(sources: Iterable[str]) -> list[str]:

@@ -76,6 +76,10 @@ def test_a_feed_is_known_by_what_it_says(rig: Rig, docs_site: DocSite) -> None:
         (("--crawl", "notes"), "notes is no address of a site"),
         (("--crawl", "--title", "T", "https://a.example/"), "--title is for a single source"),
         (("--include", "/a", "https://a.example/"), "are for sites; say crawl, too"),
+        (
+            ("--crawl", "--exclude", "https://a.example/b/*", "https://a.example/"),
+            "is an address; give a path of the site, such as /docs/*",
+        ),
         (("--max-pages", "0", "--crawl", "https://a.example/"), "0 is not in the range"),
     ],
 )
