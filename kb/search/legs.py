@@ -185,7 +185,8 @@ class HomeLegs:
             # A tokenizer has the words that its model learned, and others in pieces. One that
             # has whatever stands together as one token knows none.
             noise = (_NO_WORD * len(word))[: len(word)]
-            whole, other = query.dense.embedder.count_tokens([word, noise])
+            # One by one: for several texts the whole tokenizer would be built.
+            whole, other = (query.dense.embedder.count_tokens([text])[0] for text in (word, noise))
             return whole == 1 < other
 
         return respelled(query.text, has_word, texts_with, knows)
