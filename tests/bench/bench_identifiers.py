@@ -10,7 +10,7 @@ A hit is right where its file defines the name, or has it. Prints what did not c
 import argparse
 import ast
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -20,12 +20,12 @@ _HITS = 10
 _LETTERS_MIN = 4
 
 
-def definitions(folder: Path) -> Iterator[tuple[str, str]]:
-    """The name and the file of every function, method and class."""
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+def definitions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The name and the file of every function, method and class in Python's files of these."""
+    for path in sorted(path for path in paths if path.endswith(".py")):
+        for node in ast.walk(ast.parse(Path(path).read_bytes())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield node.name, str(path)
+                yield node.name, path
 
 
 def unique(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
@@ -55,7 +55,7 @@ def main() -> None:
         home.add(folder)
         taken = {doc.source for doc in home.docs()}
         named = unique((path.name, str(path)) for path in folder.rglob("*") if str(path) in taken)
-        defined = {name: at for name, at in unique(definitions(folder)).items() if at in taken}
+        defined = unique(definitions(taken))
         for kind, places in (("defined", defined), ("file", named)):
             asked = random.sample(sorted(places), min(args.count // 2, len(places)))
             for mode in ("lexical", "hybrid"):
