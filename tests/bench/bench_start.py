@@ -1,6 +1,7 @@
-"""What `kb search` costs beside that of another revision: cold, and by the socket of a server.
+"""What a start costs beside that of another revision.
 
-Each revision has a home of its own made of the same notes; both run in turn by the same Python.
+`kb --help`, a search that is cold or goes by the socket of a server, and an unchanged add of 5,000
+notes. Each revision has a home of its own made of the same notes; both run in turn by the same Python.
 The files that a cold search opens are counted by strace, where it is installed. Run with
 `make bench-start BEFORE=REVISION`.
 """
@@ -23,6 +24,7 @@ from revisions import Revision, git
 NOTES: Final = 300
 ROUNDS: Final = 41
 WARM_UP: Final = 3
+READD_NOTES: Final = 5_000
 _SEARCH: Final = ("search", "the water in the garden", "--json")
 
 
@@ -33,21 +35,21 @@ def ok(side: Revision, *argv: str, under: tuple[str, ...] = ()) -> None:
         sys.exit(f"{side.name}: {argv}: exit {code}: {printed[-500:]}")
 
 
-def search_cost(side: Revision) -> tuple[float, float]:
+def cost(side: Revision, argv: tuple[str, ...]) -> tuple[float, float]:
     """Seconds by the clock and of the processor, of one whole process."""
     before, began = os.times(), time.perf_counter()
-    ok(side, *_SEARCH)
+    ok(side, *argv)
     took, after = time.perf_counter() - began, os.times()
     cpu = after.children_user + after.children_system
     return took, cpu - before.children_user - before.children_system
 
 
-def in_turn(old: Revision, new: Revision) -> dict[str, Any]:
-    """Medians of both, and their ratios."""
+def in_turn(old: Revision, new: Revision, *argv: str) -> dict[str, Any]:
+    """Medians of both for one command, and their ratios."""
     costs: dict[str, list[tuple[float, float]]] = {old.name: [], new.name: []}
     for _ in range(WARM_UP + ROUNDS):
         for side in (old, new):
-            costs[side.name].append(search_cost(side))
+            costs[side.name].append(cost(side, argv))
     wall, cpu = (
         [statistics.median(row[which] for row in costs[side.name][WARM_UP:]) for side in (old, new)]
         for which in (0, 1)
@@ -76,16 +78,24 @@ def measured(old: Revision, new: Revision, scratch: Path) -> dict[str, Any]:
     for side in (old, new):
         ok(side, "add", "--recursive", str(scratch / "notes"))
         ok(side, *_SEARCH)
-    cold = in_turn(old, new)
+    shown = in_turn(old, new, "--help")
+    cold = in_turn(old, new, *_SEARCH)
     with contextlib.ExitStack() as stack:
         for side in (old, new):
             stack.enter_context(side.served())
-        warm = in_turn(old, new)
+        warm = in_turn(old, new, *_SEARCH)
+    opened = [files_opened(side, scratch) for side in (old, new)]
+    corpus.write_notes(scratch / "notes", READD_NOTES)
+    add = ("add", "--recursive", "--no-wait", str(scratch / "notes"))
+    for side in (old, new):
+        ok(side, *add)
     return {
+        "help": shown,
         "cold": cold,
         "by_socket": warm,
-        "files_before": files_opened(old, scratch),
-        "files_now": files_opened(new, scratch),
+        "unchanged_add": in_turn(old, new, *add),
+        "files_before": opened[0],
+        "files_now": opened[1],
         "rounds": ROUNDS,
     }
 
