@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 METRIC: Final = "cosine"
 _MANIFEST: Final = "manifest.json"
 _PREFIXES: Final = ("seg-", "ids-", "cod-", "hnsw-", _MANIFEST + ".new")
