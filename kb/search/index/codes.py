@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-# With fewer rows a scan of the vectors takes under a millisecond.
-ROWS_MIN: Final = 16_384
+# With fewer rows a scan of the vectors takes no longer than one of their codes.
+ROWS_MIN: Final = 4_096
 # A product goes through a block in strips of this many columns or fewer, so that it reads a block,
 # and thereby all blocks, from end to end: processors read that ahead best.
 _BLOCK_ROWS: Final = 64

@@ -24,7 +24,7 @@ from kb.search.index.segments import (
 Rows = NDArray[np.float32]
 Numbers = NDArray[np.uint64]
 
-ROWS = codes.ROWS_MIN + 700
+ROWS = 17_084
 SIZE = 24
 
 
