@@ -18,8 +18,9 @@ from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.candidates import ChunkFilter, LearnCalls, Reading, gather
 from kb.search.entities import EntityMatches, match_entities, mentioning_all
 from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
+from kb.search.index.analysis import HAN_BREAK
 from kb.search.index.hits import IndexHits
-from kb.search.index.lexical_query import Holding
+from kb.search.index.lexical_query import HAN, Holding
 from kb.search.index.log_follower import CatchUpReport
 from kb.search.narrow import narrowed
 from kb.search.operators import Needles, needles
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _FAMILIAR_CHARS: Final = 512
 _TEXTS_MAX: Final = 64
 """So many chunks are read for a word that is near another one."""
+_HAN_MIN: Final = 200
+"""From so many chunks on their characters are most of those that words begin with."""
 _NO_WORD: Final = "qj"
 _NO_RERANKER: Final = (
     "no reranker is set up; set rerank.kind to onnx or sentence-transformers, and rerank.model to"
@@ -171,7 +174,7 @@ class HomeLegs:
             return any(part.has_term(field, word) for part in every)
 
         def texts_with(holding: Holding) -> list[str]:
-            nos = sorted(index.holders(holding, "no", query.audiences))[:_TEXTS_MAX]
+            nos = index.first_holders(holding, query.audiences, _TEXTS_MAX)
             if not nos:
                 return []
             with self.store.read() as txn:
@@ -189,7 +192,8 @@ class HomeLegs:
             whole, other = (query.dense.embedder.count_tokens([text])[0] for text in (word, noise))
             return whole == 1 < other
 
-        return respelled(query.text, has_word, texts_with, knows)
+        has_han = any(part.doc_freq(HAN, HAN_BREAK) >= _HAN_MIN for part in every)
+        return respelled(query.text, has_word, texts_with, knows, has_han=has_han)
 
     def follow_lexical(self, query: PreparedQuery) -> bool:
         """Bring the lexical indexes up to date; returns as `_is_behind`."""

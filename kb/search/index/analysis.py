@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from tantivy import TextAnalyzer
 
 ANALYSIS_VERSION: Final = 3
-_WORD_BYTES_MAX: Final = 60
+WORD_BYTES_MAX: Final = 60
+"""Longer words, and those of this length, are left out."""
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
+HAN_BREAK: Final = "|"
+"""Stands between two runs of Han, in the field of its characters."""
 _START_CHARS: Final = 2
 _ASCII_WORD: Final = "[a-z0-9]+"
 _PHRASES_MAX: Final = 8
@@ -173,7 +176,7 @@ def han_characters(text: str) -> str:
     """
     if text.isascii():
         return ""
-    return " | ".join(" ".join(run) for run in re.findall(_HAN, folded(text)))
+    return f" {HAN_BREAK} ".join(" ".join(run) for run in re.findall(_HAN, folded(text)))
 
 
 def lone_han(text: str) -> frozenset[str]:
@@ -209,7 +212,7 @@ def analyzer(*, drop_stop_words: bool = False, stems: bool = True) -> "TextAnaly
 
     chain = (
         TextAnalyzerBuilder(Tokenizer.simple())
-        .filter(Filter.remove_long(_WORD_BYTES_MAX))
+        .filter(Filter.remove_long(WORD_BYTES_MAX))
         .filter(Filter.lowercase())
         .filter(Filter.ascii_fold())
     )

@@ -35,6 +35,7 @@ from kb.search.index.lexical_tantivy import (
     best_hits,
     create_index,
     engine_errors,
+    first_holders,
     holders,
     open_index,
     term_frequencies,
@@ -157,6 +158,18 @@ class LexicalIndex:
                 return holders(snapshot.searcher, query, field, limit) if query else frozenset()
         except CacheDamaged:
             return frozenset()
+
+    def first_holders(self, wanted: Holding, count: int) -> list[int]:
+        """The lowest `count` numbers of chunks that hold what is wanted, ascending, as `holders`."""
+        try:
+            snapshot = self._ensure_open()
+            if snapshot is None:
+                return []
+            with engine_errors():
+                query = wanted(snapshot.index.schema)
+                return first_holders(snapshot.searcher, query, count) if query else []
+        except CacheDamaged:
+            return []
 
     def rows(self) -> dict[int, int]:
         """The source of each chunk, by number; none from a damaged index."""

@@ -149,6 +149,14 @@ class LexicalIndexes:
         parts = (self.of(audience) for audience in audiences)
         return frozenset().union(*(part.holders(wanted, field, limit) for part in parts))
 
+    def first_holders(
+        self, wanted: Holding, audiences: Collection[Audience], count: int
+    ) -> list[int]:
+        """The lowest `count` numbers of chunks of these audiences that hold what is wanted."""
+        parts = (self.of(audience) for audience in audiences)
+        nos = {no for part in parts for no in part.first_holders(wanted, count)}
+        return sorted(nos)[:count]
+
     def frequencies(self, audiences: Collection[Audience]) -> list[TermFrequencies]:
         """The term frequencies of these audiences, for a search of another home.
 

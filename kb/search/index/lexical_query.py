@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kb.search.index.analysis import (
+    HAN_BREAK,
     TERMS_MAX,
     exactly,
     han_characters,
@@ -34,6 +35,10 @@ SPELLED_WEIGHT: Final = 0.5
 _PLAIN_SHARE: Final = 0.5
 HAN: Final = "han"
 SPELLED: Final = "spelled"
+# In a word of ASCII: perhaps a letter or a digit.
+_LETTER: Final = "[0-9a-z\u0080-\u07ff]?"
+# tantivy refuses patterns of more than a thousand states.
+_PATTERN_LETTERS_MAX: Final = 16
 
 DocFreq = Callable[[str, str], int]
 HasTerm = Callable[[str, str], bool]
@@ -155,7 +160,7 @@ def phrase_holders(phrase: str) -> Holding:
     def query(schema: "Schema") -> "Query | None":
         from tantivy import Query
 
-        runs = han_characters(phrase).split("|")
+        runs = han_characters(phrase).split(HAN_BREAK)
         parts = [_han_query(schema, "".join(run.split())) for run in runs if run.strip()]
         words = [word for word in spelled_words(phrase) if not (parts and is_han(word))]
         if len(words) > 1 and not parts:
@@ -176,15 +181,35 @@ def title_holders(words: str) -> Holding:
     return query
 
 
-def near_holders(word: str, distance: int) -> Holding:
-    """For chunks with a word that differs by so many letters or, for 0, begins like it."""
+def near_holders(word: str, distance: int, *, has_han: bool = False) -> Holding:
+    """For chunks with a word that differs by so many letters or, for 0, begins like it.
+
+    `word` has small ASCII letters alone. With `has_han`, which is faster where there is much Han,
+    another letter is one of UTF-8's two bytes at most, of an alphabet: no word has letters of a
+    script without spaces beside Latin ones.
+    """
 
     def query(schema: "Schema") -> "Query":
         from tantivy import Query
 
+        if distance == 1 and len(word) <= _PATTERN_LETTERS_MAX and has_han:
+            return Query.regex_query(schema, SPELLED, _one_edit(word))
         return Query.fuzzy_term_query(schema, SPELLED, word, distance, True, not distance)
 
     return query
+
+
+def _one_edit(word: str) -> str:
+    """The pattern of a word and of all that are one edit from it.
+
+    tantivy's own query for them tries each Han character in place of the first letter, which takes
+    5 ms. Without Han it takes a tenth of one, and this pattern up to 2.
+    """
+    places = range(len(word))
+    kinds = {word[:i] + _LETTER + word[i:] for i in range(len(word) + 1)}
+    kinds |= {word[:i] + _LETTER + word[i + 1 :] for i in places}
+    kinds |= {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in places[:-1]}
+    return "|".join(sorted(kinds))
 
 
 def _all_of(parts: "Sequence[Query]") -> "Query | None":

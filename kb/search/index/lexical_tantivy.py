@@ -210,6 +210,14 @@ def holders(
     return frozenset(_field_values(searcher, field, [address for _, address in found]))
 
 
+def first_holders(searcher: "Searcher", query: "Query", count: int) -> list[int]:
+    """The lowest `count` numbers of the chunks that a query matches, ascending."""
+    from tantivy import Order
+
+    found = searcher.search(query, count, count=False, order_by_field="no", order=Order.Asc)
+    return [cast("int", no) for no, _ in found.hits]
+
+
 def all_rows(searcher: "Searcher") -> dict[int, int]:
     """The source of each chunk, by number, of all live rows."""
     from tantivy import Query
