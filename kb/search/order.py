@@ -29,6 +29,7 @@ _UNFAMILIAR_SHARE: Final = 0.2
 _SUPPORTED: Final = 50
 _NEAREST: Final = 5
 _SUPPORT_SHARE: Final = 0.2
+_MULTIPLIED: Final = 10
 # Who types a doc's whole name wants that doc, whatever others say of it.
 _NAME_BOOST: Final = 2.0
 
@@ -353,9 +354,13 @@ def supported(candidates: Candidates, fused: "NDArray[np.float64]") -> "NDArray[
     count = min(_NEAREST, len(best) - 1)
     if count < 1:
         return fused
-    vectors = candidates.vectors[best]
-    # Not `@`: its threads cost more than so small a product, tens of times more on a busy machine.
-    likeness = np.einsum("ij,kj->ik", vectors, vectors)
+    vectors = candidates.vectors[best].astype(np.float64)
+    # In parts for which the algebra starts no threads, which cost tens of times more than the
+    # product on a busy machine.
+    parts = [
+        vectors[low : low + _MULTIPLIED] @ vectors.T for low in range(0, len(best), _MULTIPLIED)
+    ]
+    likeness = np.concatenate(parts)
     np.fill_diagonal(likeness, -np.inf)
     # Of equally near ones the better come first, whatever their numbers are.
     nearest = np.argsort(-likeness.round(_DIGITS), axis=1, kind="stable")[:, :count]

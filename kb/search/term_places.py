@@ -29,8 +29,9 @@ _SIMPLE_RANGES: Final = (
 )
 _ASCII_WORD: Final = "[a-z0-9]+"
 _WORD: Final = r"[^\W_]+"
-_OTHERS: Final = r"[^\W\x00-\x7f]+"
 _START_CHARS_MAX: Final = 3
+# Up to there a letter of a term may be another one in its word.
+_STARTS_WITH_OTHERS: Final = r"(?<![^\W_])[a-z0-9]{0,2}[^\W\x00-\x7f]"
 _LONG_TERM_CHARS: Final = 5
 _TEXTS_KEPT: Final = 64
 
@@ -62,9 +63,14 @@ class TermPlaces(Struct, frozen=True, kw_only=True):
 @functools.lru_cache(_TEXTS_KEPT)
 def term_places(text: str, terms: frozenset[str]) -> TermPlaces:
     """The places of a query's terms in a text."""
-    if not text.isascii() and not _simple_letters().issuperset(text):
-        return TermPlaces(held=terms_held(text, terms), starts=None)
-    found = sorted(_found(text, terms))
+    has_others = False
+    if not text.isascii():
+        letters = frozenset(text)
+        if not letters <= _simple_letters():
+            return TermPlaces(held=terms_held(text, terms), starts=None)
+        # Mostly there are marks of prose alone, and what is between them is as in ASCII.
+        has_others = any(letter.isalnum() for letter in letters if letter > "\x7f")
+    found = sorted(_found(text, terms, has_others=has_others))
     return TermPlaces(
         held=frozenset(term for _, term in found),
         starts=tuple(place for place, _ in found),
@@ -85,12 +91,12 @@ def is_held_by_parts(terms: frozenset[str]) -> bool:
     return not any(map(has_unspaced, terms))
 
 
-def _found(text: str, terms: frozenset[str]) -> Iterator[tuple[int, str]]:
+def _found(text: str, terms: frozenset[str], *, has_others: bool) -> Iterator[tuple[int, str]]:
     # The only letter of these that is two in lower case; it is folded into this one.
     low = text.replace("İ", "I").lower()
-    word_at = re.compile(_ASCII_WORD if text.isascii() else _WORD).match
+    word_at = re.compile(_WORD if has_others else _ASCII_WORD).match
     places = [*_starts(low, set(map(start_of, terms)))]
-    if not text.isascii():
+    if has_others:
         places += _starts_with_others(low, {"", *(term[:1] for term in terms)})
     for place in places:
         if match := word_at(low, place):
@@ -113,13 +119,9 @@ def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
 
 def _starts_with_others(low: str, firsts: set[str]) -> Iterator[int]:
     """Where words begin with letters that are not ASCII but may become the first of a term."""
-    for match in re.finditer(_OTHERS, low):
-        place = match.start()
-        for _ in range(_START_CHARS_MAX - 1):
-            if low[place - 1 : place].isalnum():
-                place -= 1
-        if not low[place - 1 : place].isalnum() and _first_letter(low[place]) in firsts:
-            yield place
+    for match in re.finditer(_STARTS_WITH_OTHERS, low):
+        if _first_letter(low[match.start()]) in firsts:
+            yield match.start()
 
 
 @functools.cache
