@@ -160,7 +160,7 @@ class LexicalIndex:
             return frozenset()
 
     def first_holders(self, wanted: Holding, count: int) -> list[int]:
-        """The lowest `count` numbers of chunks that hold what is wanted, as `holders`; ascending."""
+        """The lowest `count` numbers of chunks that hold what is wanted; else as `holders`."""
         try:
             snapshot = self._ensure_open()
             if snapshot is None:
