@@ -134,6 +134,9 @@ def detect_mime(data: bytes, name: str | None) -> str:
         return by_ending if parser and not is_of_text and signed in _CONTAINERS else signed
     if not is_text(sample):
         return by_ending if parser and not is_of_text else _weakly_signed(sample)
+    if ending == "js" and sample.lstrip().startswith(b"window.YTD."):
+        # The files of an archive of X: each is data that a page of it loads.
+        return "application/json"
     if is_of_text and by_ending not in (HTML, PLAIN):
         return by_ending
     if ending in _CODE_ENDINGS:

@@ -178,9 +178,12 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "mailbox": _own("mbox", version=2, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
     "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
-    "json": _own("structured", is_text=True, function="read_json", json="application/json"),
+    "json": _own(
+        "structured", version=2, is_text=True, function="read_json", json="application/json"
+    ),
     "json lines": _own(
         "structured",
+        version=2,
         is_text=True,
         function="read_lines",
         jsonl="application/jsonl",

@@ -5,10 +5,22 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import structs
+
 from kb.errors import Unparsable
 from kb.intake.canonicalize.blocks import BLOCK_ROWS, fenced, finish, heading, table
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
+from kb.intake.canonicalize.records import (
+    Entry,
+    entry_of,
+    facts_of,
+    talk_blocks,
+    talk_of,
+    time_of,
+    unwrapped,
+    without_headings,
+)
 from kb.intake.canonicalize.title import one_line
 from kb.model.text import Canonical
 
@@ -22,6 +34,11 @@ _COLUMNS_MAX: Final = 16
 _CELL_CHARS_MAX: Final = 200
 # A run of letters without a space that is longer is no text: encoded bytes, keys, hashes.
 _NOISE: Final = re.compile(r"[A-Za-z0-9+/=_-]{200,}")
+# How an archive of X begins each of its files.
+_ASSIGNED: Final = re.compile(r"window\.[\w.]{1,80} = ")
+# UTF-8 whose bytes were taken for letters, as the archives of Facebook and Instagram have it.
+_TWICE_ENCODED: Final = re.compile(r"\\u00[c-f][0-9a-f]\\u00[89ab]", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[\d.]{10,20}", re.ASCII)
 _NAMES: Final = ("title", "name", "label", "subject", "id")
 
 
@@ -33,18 +50,16 @@ def read_json(data: bytes, name: str, charset: str | None = None) -> Canonical:
         EmptySource: there is no value in it.
     """
     text, warning = decode_text(data, (charset,) if charset else ())
+    text = _ASSIGNED.sub("", text.lstrip("\ufeff \t\r\n"), count=1)
     try:
-        value = json.loads(text.lstrip("\ufeff"))
+        value = json.loads(text)
+        value = mended(value) if _TWICE_ENCODED.search(text) else value
     except RecursionError:
         raise Unparsable("it is nested too deeply", source=name) from None
     except ValueError as error:
         raise Unparsable(f"it is not valid JSON: {error}", source=name) from None
-    title = next(iter(_names(value)), "")
     warnings = (warning,) if warning else ()
-    return finish(
-        _bounded(_sections(value, 0)), name, JSON_MIME, title=title, warnings=warnings,
-        is_titled=False,
-    )  # fmt: skip
+    return _finished(value, name, JSON_MIME, warnings)
 
 
 def read_lines(data: bytes, name: str, charset: str | None = None) -> Canonical:
@@ -62,8 +77,7 @@ def read_lines(data: bytes, name: str, charset: str | None = None) -> Canonical:
             except (ValueError, RecursionError):
                 values.append(line.strip())
     warnings = (warning,) if warning else ()
-    blocks = _bounded(_sections(values, 0))
-    return finish(blocks, name, LINES_MIME, warnings=warnings, is_titled=False)
+    return _finished(values, name, LINES_MIME, warnings)
 
 
 def read_yaml(data: bytes, name: str, charset: str | None = None) -> Canonical:
@@ -88,6 +102,29 @@ def _as_written(data: bytes, name: str, charset: str | None, language: str, mime
     return finish(blocks, name, mime, warnings=warnings, is_titled=False)
 
 
+def _finished(value: Any, name: str, mime: str, warnings: tuple[str, ...]) -> Canonical:
+    """The value as one source, with the title, the days and the tags that it states."""
+    title = next(iter(_names(value)), "")
+    facts = facts_of(value) if title or entry_of(value) else facts_of(None)
+    canonical = finish(
+        _bounded(_sections(value, 0)), name, mime, title=title, warnings=warnings, is_titled=False
+    )
+    lists = (value, *(value.values() if isinstance(value, dict) else ()))
+    items = [facts_of(unwrapped(item)) for part in lists for item in _items(part)]
+    newest = max((item.modified or item.created for item in items), default="")
+    return structs.replace(
+        canonical,
+        date=facts.created or facts.modified or newest or None,
+        created=facts.created or None,
+        modified=facts.modified or None,
+        tags=facts.tags,
+    )
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _bounded(blocks: Iterator[str]) -> Iterator[str]:
     chars = 0
     for block in blocks:
@@ -99,26 +136,45 @@ def _bounded(blocks: Iterator[str]) -> Iterator[str]:
 
 def _sections(value: Any, depth: int) -> Iterator[str]:
     """Blocks of markdown for a value."""
-    if isinstance(value, dict) and depth < _DEPTH_MAX:
-        lines = [f"- {_said(key)}: {_said(item)}" for key, item in value.items() if _is_flat(item)]
+    if isinstance(value, dict | list) and depth >= _DEPTH_MAX:
+        yield one_line(json.dumps(value, ensure_ascii=False)[:1_000])
+    elif (entries := _talk(value)) is not None:
+        yield from talk_blocks(entries, depth)
+    elif isinstance(value, dict):
+        note = entry_of(value)
+        if note is not None:
+            yield from filter(None, (without_headings(note.text), note.who, note.when))
+        flat = {key: item for key, item in value.items() if _is_flat(item)}
+        lines = [
+            f"- {_said(key)}: {_stated(key, item)}"
+            for key, item in flat.items()
+            if note is None or note.adds(key, item)
+        ]
         yield "\n".join(line for line in lines if not line.endswith(": "))
         for key, item in value.items():
-            if not _is_flat(item):
+            if not _is_flat(item) and (note is None or note.adds(key, item)):
                 yield _headed(str(key), depth)
                 yield from _sections(item, depth + 1)
-    elif isinstance(value, list) and depth < _DEPTH_MAX:
+    elif isinstance(value, list):
         yield from _list(value, depth)
-    elif isinstance(value, dict | list):
-        yield one_line(json.dumps(value, ensure_ascii=False)[:1_000])
     else:
         yield _said(value)
+
+
+def _talk(value: Any) -> list[Entry] | None:
+    """The messages or notes in a list, or in an object that has one at each key."""
+    if isinstance(value, dict):
+        return talk_of(list(value.values()), is_tabular=False)
+    if isinstance(value, list):
+        return talk_of(value, is_tabular=_columns(value) is not None)
+    return None
 
 
 def _list(values: list[Any], depth: int) -> Iterator[str]:
     if all(_is_flat(value) for value in values):
         yield "\n".join(f"- {said}" for said in map(_said, values) if said)
     elif (columns := _columns(values)) is not None:
-        rows = [[_said(row.get(column)) for column in columns] for row in values]
+        rows = [[_stated(column, row.get(column)) for column in columns] for row in values]
         yield table([columns, *rows], block_rows=BLOCK_ROWS)
     else:
         for value in values:
@@ -126,6 +182,28 @@ def _list(values: list[Any], depth: int) -> Iterator[str]:
             if named:
                 yield _headed(named, depth)
             yield from _sections(value, depth + 1)
+
+
+def _stated(key: object, value: object) -> str:
+    """A flat value; an instant as people write it."""
+    is_number = value is not True and _NUMBER.fullmatch(str(value)) is not None
+    return (time_of(str(key), value) if is_number else "") or _said(value)
+
+
+def mended(value: Any) -> Any:
+    """A value whose strings are read as the UTF-8 that they are."""
+    match value:
+        case str() if not value.isascii():
+            try:
+                return value.encode("latin-1").decode("utf-8")
+            except UnicodeError:
+                return value
+        case list():
+            return [mended(item) for item in value]
+        case dict():
+            return {mended(key): mended(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _columns(values: list[Any]) -> list[str] | None:
