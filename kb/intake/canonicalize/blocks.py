@@ -1,5 +1,6 @@
 """How does a document become markdown? Blocks, tables and the result that readers share."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from kb.intake.canonicalize.archive import ZippedDocument
 
 BLOCK_ROWS: Final = 50
+# As Office and OpenDocument keep them.
+_PICTURE: Final = re.compile(r"(?:\w{1,20}/media|Pictures)/.")
 
 
 def cell_text(text: str) -> str:
@@ -71,10 +74,12 @@ def finish(
     warnings: Iterable[str] = (),
     sheet_rows: Iterable[SheetRows] = (),
     is_titled: bool = True,
+    wordless: str = "",
 ) -> Canonical:
     """The blocks as one source, titled by itself, its first heading or its file's name.
 
-    Without `is_titled`, its headings name parts of it, never the whole.
+    Without `is_titled`, its headings name parts of it, never the whole. `wordless` says what a
+    source is that has no text: it is known by its name.
 
     Raises:
         EmptySource: no block has text.
@@ -82,6 +87,9 @@ def finish(
     markdown = (
         clean_text("\n\n".join(block for block in blocks if block.strip())).strip("\n") + "\n"
     )
+    by_name = bool(wordless) and not has_text(markdown)
+    if by_name:
+        markdown = wordless + "\n"
     if not has_text(markdown):
         raise EmptySource("there is no text in it; if it holds images, run OCR first", source=name)
     opening = first_heading(markdown) if is_titled and markdown.startswith("#") else ""
@@ -92,7 +100,15 @@ def finish(
         date=date,
         warnings=tuple(warnings),
         sheet_rows=tuple(sheet_rows),
+        by_name=by_name,
     )
+
+
+def without_text(what: str, archive: "ZippedDocument") -> str:
+    """What a document is that has no text: of which kind, and how many pictures are in it."""
+    pictures = sum(1 for name in archive.names if _PICTURE.match(name))
+    noun = "picture" if pictures == 1 else "pictures"
+    return f"{what} without text, {pictures} {noun}" if pictures else f"{what} without text"
 
 
 def core_properties(archive: "ZippedDocument") -> tuple[str, str | None]:

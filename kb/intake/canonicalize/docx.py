@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
-from kb.intake.canonicalize.blocks import core_properties, finish, heading, table
+from kb.intake.canonicalize.blocks import core_properties, finish, heading, table, without_text
+from kb.intake.canonicalize.charts import drawn
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -27,13 +28,12 @@ _SPAN_MAX: Final = 64
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
     """The text in order; insertions that are tracked are kept, deletions are not.
 
-    Footnotes and comments stand at the end, marked in the text. Headers and footers of pages are
-    left out.
+    Charts, footnotes and comments stand at the end, notes marked in the text. Headers and footers
+    of pages are left out. A document without text is known by its name.
 
     Raises:
         Encrypted: it needs a password.
         Unparsable: it is damaged, or unpacks to far more than its size.
-        EmptySource: no text is in it.
     """
     archive = ZippedDocument(data, name)
     main = next(
@@ -44,11 +44,13 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     related = dict(archive.relations(main).values())
     document = _Document(archive, related)
     blocks = [text for body in root for text in document.blocks(body)]
+    blocks += drawn(archive, main)
     for kind, mark in (("footnotes", ""), ("endnotes", "e"), ("comments", "c")):
         part = archive.xml(related[kind]) if kind in related else None
         blocks += () if part is None else document.notes(part, mark)
     title, date = core_properties(archive)
-    return finish(blocks, name, MIME, title=title, date=date)
+    wordless = without_text("Document", archive)
+    return finish(blocks, name, MIME, title=title, date=date, wordless=wordless)
 
 
 class _Document:

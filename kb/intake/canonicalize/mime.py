@@ -74,12 +74,14 @@ _WEAK: Final = (
 )
 _RIFF: Final = {b"WAVE": "audio/wav", b"WEBP": "image/webp", b"AVI ": "video/x-msvideo"}
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument."
-_IN_ZIP: Final = (
-    (b"mimetypeapplication/epub+zip", "application/epub+zip"),
-    (b"word/", _OFFICE + "wordprocessingml.document"),
-    (b"xl/", _OFFICE + "spreadsheetml.sheet"),
-    (b"ppt/", _OFFICE + "presentationml.presentation"),
-)
+_IN_ZIP: Final = {
+    b"word/": _OFFICE + "wordprocessingml.document",
+    b"xl/": _OFFICE + "spreadsheetml.sheet",
+    b"ppt/": _OFFICE + "presentationml.presentation",
+}
+_EPUB: Final = b"mimetypeapplication/epub+zip"
+# The head of a member, 30 bytes long, and its name. A document may hold another one whole.
+_ZIP_MEMBER: Final = re.compile(rb"PK\x03\x04.{26}(word/|xl/|ppt/)", re.DOTALL)
 
 _MAIL_HEAD_BYTES: Final = 16_384
 # Beside a From, no other text begins with these.
@@ -130,6 +132,8 @@ def detect_mime(data: bytes, name: str | None) -> str:
     signed = _signed(sample)
     if parser is not None and parser.by_ends:
         return signed if signed is not None and _is_another(signed, sample) else by_ending
+    if signed is not None and by_ending in _zipped(sample):
+        return by_ending
     if signed is not None:
         return by_ending if parser and not is_of_text and signed in _CONTAINERS else signed
     if not is_text(sample):
@@ -193,7 +197,10 @@ def _signed(sample: bytes) -> str | None:
         if found := _ODF.search(sample):
             # A template says what a document says.
             return found[1].decode().removesuffix("-template")
-        return next((inner for mark, inner in _IN_ZIP if mark in sample), mime)
+        if _EPUB in sample:
+            return "application/epub+zip"
+        member = _ZIP_MEMBER.search(sample)
+        return _IN_ZIP[member[1]] if member else mime
     if mime is None and sample[4:8] == b"ftyp":
         return "image/heic" if sample[8:11] in {b"hei", b"mif", b"avi"} else "video/mp4"
     if mime is None and sample[257:262] == b"ustar":
@@ -201,6 +208,13 @@ def _signed(sample: bytes) -> str | None:
     if mime is None and sample.startswith(b"RIFF"):
         return _RIFF.get(sample[8:12])
     return mime
+
+
+def _zipped(sample: bytes) -> set[str]:
+    """The formats of Office that a zip has parts of: more than one where a document holds another."""
+    if not sample.startswith(_ZIP):
+        return set()
+    return {_IN_ZIP[member[1]] for member in _ZIP_MEMBER.finditer(sample)}
 
 
 def _weakly_signed(sample: bytes) -> str:

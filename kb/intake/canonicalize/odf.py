@@ -7,7 +7,7 @@ import msgspec
 
 from kb.errors import Encrypted
 from kb.intake.canonicalize.archive import ZippedDocument, attribute, local, parse_xml
-from kb.intake.canonicalize.blocks import finish, heading, table
+from kb.intake.canonicalize.blocks import finish, heading, table, without_text
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
 from kb.model.text import Canonical
@@ -24,26 +24,28 @@ _SKIPPED: Final = frozenset(("tracked-changes", "sequence-decls", "forms", "sett
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
     """The document in order; tracked deletions are left out, notes stand in brackets.
 
+    A document without text is known by its name.
+
     Raises:
         Encrypted: it needs a password.
         Unparsable: it is damaged, or unpacks to far more than its size.
-        EmptySource: no text is in it.
     """
     archive = ZippedDocument(data, name)
     manifest = archive.bytes_of("META-INF/manifest.xml") or b""
     if b"encryption-data" in manifest:
         raise Encrypted("it needs a password; save it without one and add the result", source=name)
-    return _document(archive.need_xml("content.xml"), archive.xml("meta.xml"), name)
+    content, meta = archive.need_xml("content.xml"), archive.xml("meta.xml")
+    return _document(content, meta, name, without_text("Document", archive))
 
 
 def read_flat(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
     """As `read`, of a document that is one file of XML."""
     root = parse_xml(data, name)
-    flat = _document(root, root.find("{*}meta"), name)
+    flat = _document(root, root.find("{*}meta"), name, "")
     return msgspec.structs.replace(flat, mime=MIME + "flat")
 
 
-def _document(root: "_Element", meta: "_Element | None", name: str) -> Canonical:
+def _document(root: "_Element", meta: "_Element | None", name: str, wordless: str) -> Canonical:
     stated = {local(e): (e.text or "").strip() for e in (() if meta is None else meta.iter())}
     body = root.find("{*}body/{*}*")
     kind = local(body) if body is not None else "text"
@@ -66,6 +68,7 @@ def _document(root: "_Element", meta: "_Element | None", name: str) -> Canonical
         date=iso_date(stated.get("creation-date", "")),
         sheet_rows=sheets.places,
         is_titled=kind == "text",
+        wordless=wordless,
     )
 
 

@@ -125,19 +125,21 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "docx": _own(
         "docx",
+        version=2,
         docx=_OOXML + "wordprocessingml.document",
         docm=_OOXML + "wordprocessingml.document",
         dotx=_OOXML + "wordprocessingml.document",
     ),
     "xlsx": _own(
         "xlsx",
-        version=2,
+        version=3,
         xlsx=_OOXML + "spreadsheetml.sheet",
         xlsm=_OOXML + "spreadsheetml.sheet",
         xltx=_OOXML + "spreadsheetml.sheet",
     ),
     "pptx": _own(
         "pptx",
+        version=2,
         pptx=_OOXML + "presentationml.presentation",
         pptm=_OOXML + "presentationml.presentation",
         ppsx=_OOXML + "presentationml.presentation",
@@ -145,13 +147,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "opendocument": _own(
         "odf",
+        version=2,
         odt=_ODF + "text",
         ott=_ODF + "text",
         odp=_ODF + "presentation",
         otp=_ODF + "presentation",
     ),
     "opendocument sheets": _own(
-        "odf", version=2, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
+        "odf", version=3, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
     ),
     "flat opendocument": _own(
         "odf",

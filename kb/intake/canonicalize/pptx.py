@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kb.intake.canonicalize.archive import ZippedDocument, local
-from kb.intake.canonicalize.blocks import core_properties, finish, table
+from kb.intake.canonicalize.blocks import core_properties, finish, table, without_text
+from kb.intake.canonicalize.charts import drawn
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -16,12 +17,13 @@ _EXTRAS: Final = frozenset(("sldNum", "dt", "ftr", "hdr", "sldImg"))
 
 
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
-    """The slides in the order of the show: "Slide 3" and its title as heading, text, tables, notes.
+    """The slides in the order of the show: "Slide 3" and its title as heading, text, tables, charts, notes.
+
+    Slides without any text are known by their file's name.
 
     Raises:
         Encrypted: it needs a password.
         Unparsable: it is damaged, or unpacks to far more than its size.
-        EmptySource: no slide has text.
     """
     archive = ZippedDocument(data, name)
     main = next(
@@ -38,14 +40,17 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         if slide is None:
             continue
         title, body = _slide(slide)
-        body += _notes(archive, part)
+        body += [*drawn(archive, part), *_notes(archive, part)]
         first = first or title
         if title or body:
             blocks += [f"# Slide {number}: {title}" if title else f"# Slide {number}", *body]
     title, date = core_properties(archive)
     if title.lower() == "powerpoint presentation":
         title = ""
-    return finish(blocks, name, MIME, title=title or first, date=date, is_titled=False)
+    return finish(
+        blocks, name, MIME, title=title or first, date=date, is_titled=False,
+        wordless=without_text("Slides", archive),
+    )  # fmt: skip
 
 
 def _slide(slide: "_Element") -> tuple[str, list[str]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kb.errors import Unparsable
 from kb.intake.canonicalize.archive import ZippedDocument, attribute
-from kb.intake.canonicalize.blocks import core_properties, finish
+from kb.intake.canonicalize.blocks import core_properties, finish, without_text
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
 from kb.model.text import Canonical
@@ -33,12 +33,12 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     """Every sheet in order, by its stored values; the first row that is not empty is its header.
 
     Dates are ISO 8601, shares have
-    their percent sign and amounts their currency; other numbers stand as they are stored.
+    their percent sign and amounts their currency; other numbers stand as they are stored. A
+    workbook without values is known by its name.
 
     Raises:
         Encrypted: it needs a password.
         Unparsable: it is damaged, has too many cells, or unpacks to far more than its size.
-        EmptySource: no cell has a value.
     """
     archive = ZippedDocument(data, name)
     main = next(
@@ -68,6 +68,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         date=date,
         sheet_rows=sheets.places,
         is_titled=False,
+        wordless=without_text("Workbook", archive),
     )
 
 

@@ -6,11 +6,12 @@ import zipfile
 
 import pytest
 
-from kb.errors import EmptySource, Encrypted, Unparsable
+from kb.errors import Encrypted, Unparsable
 from kb.intake.canonicalize import (
     CanonicalizeInput,
     canonicalize,
     delimited,
+    detect_mime,
     eml,
     epub,
     ipynb,
@@ -39,6 +40,14 @@ def rels(kind: str, target: str) -> str:
     return (
         f'<Relationships><Relationship Id="r1" Type="x/{kind}" Target="{target}"/></Relationships>'
     )
+
+
+def slides(slide: str) -> dict[str, str]:
+    return {
+        "ppt/presentation.xml": f'<p {R}><sldId r:id="r1"/></p>',
+        "ppt/_rels/presentation.xml.rels": rels("slide", "slides/s.xml"),
+        "ppt/slides/s.xml": slide,
+    }
 
 
 def workbook_parts(rows: str) -> dict[str, str]:
@@ -138,9 +147,71 @@ def test_shares_and_amounts_are_as_shown() -> None:
 
 
 def test_a_million_empty_rows_are_nothing() -> None:
-    """Rows without values make no line."""
-    with pytest.raises(EmptySource):
-        xlsx.read(workbook("<row/>" * 1_048_576), "a.xlsx")
+    """Rows without values make no line, and the workbook is known by its name."""
+    found = xlsx.read(workbook("<row/>" * 1_048_576), "a.xlsx")
+    assert (found.title, found.markdown, found.by_name) == ("a", "Workbook without text\n", True)
+
+
+def test_a_document_without_text_is_known_by_its_name() -> None:
+    """As slides that are pictures are; the pictures are counted."""
+    slide = '<s xmlns:x="x"><cSld><spTree><pic/></spTree></cSld></s>'
+    picture = {f"ppt/media/image{n}.jpg": "" for n in (1, 2)}
+    found = pptx.read(zipped(slides(slide) | picture), "Trip to Graz.pptx")
+    assert (found.title, found.by_name) == ("Trip to Graz", True)
+    assert found.markdown == "Slides without text, 2 pictures\n"
+    empty = odf.read(zipped({"content.xml": "<d><body><text/></body></d>"}), "Empty.odt")
+    assert (empty.title, empty.markdown) == ("Empty", "Document without text\n")
+
+
+def test_charts_are_tables_and_diagrams_are_lists() -> None:
+    """A row for each category, a column for each series; a diagram has words alone."""
+    point = '<pt idx="{}"><v>{}</v></pt>'.format
+    series = "<ser><tx><v>{}</v></tx><cat>{}</cat><val>{}</val></ser>".format
+    months = point(0, "May") + point(1, "June")
+    chart = (
+        "<c><chart><title><t>Milk</t></title><plotArea>"
+        + series("2025", months, point(0, 4) + point(1, 5.5))
+        + series("2026", months, point(1, 7))
+        + "</plotArea></chart></c>"
+    )
+    diagram = "<d><p><t>Plan</t></p><p><t>Do</t></p></d>"
+    parts = slides('<s xmlns:x="x"><cSld><spTree/></cSld></s>') | {
+        "ppt/slides/_rels/s.xml.rels": '<Relationships><Relationship Id="r1" Type="x/chart" '
+        'Target="../charts/c.xml"/><Relationship Id="r2" Type="x/diagramData" '
+        'Target="../diagrams/d.xml"/></Relationships>',
+        "ppt/charts/c.xml": chart,
+        "ppt/diagrams/d.xml": diagram,
+    }
+    assert pptx.read(zipped(parts), "a.pptx").markdown == (
+        "# Slide 1\n\nChart: Milk\n\n|  | 2025 | 2026 |\n| --- | --- | --- |\n"
+        "| May | 4 |  |\n| June | 5.5 | 7 |\n\n- Plan\n- Do\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "format_of"),
+    [
+        *((f"a.{ending}", "wordprocessingml.document") for ending in ("docx", "docm", "dotx")),
+        *((f"a.{ending}", "spreadsheetml.sheet") for ending in ("xlsx", "xlsm", "xltx")),
+        *(
+            (f"a.{ending}", "presentationml.presentation")
+            for ending in ("pptx", "pptm", "ppsx", "potx")
+        ),
+    ],
+)
+def test_documents_with_macros_and_templates_are_read_as_documents(
+    name: str, format_of: str
+) -> None:
+    """Also where a document of another kind is in them."""
+    folder = {"w": "word", "s": "xl", "p": "ppt"}[format_of[0]]
+    inner = b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as target:
+        target.writestr("[Content_Types].xml", "<Types/>")
+        for part, data in ((f"{folder}/embeddings/a.xlsx", inner), (f"{folder}/a.xml", b"<a/>")):
+            target.writestr(part, data)
+    assert detect_mime(out.getvalue(), name).endswith(format_of)
+    assert detect_mime(out.getvalue(), "download").endswith(format_of)
 
 
 def test_slides_have_their_numbers_and_notes() -> None:
