@@ -129,11 +129,9 @@ def detect_mime(data: bytes, name: str | None) -> str:
         return PDF
     if by_ending in _PLISTS:
         return by_ending
-    signed = _signed(sample)
+    signed = _signed(sample, by_ending)
     if parser is not None and parser.by_ends:
         return signed if signed is not None and _is_another(signed, sample) else by_ending
-    if signed is not None and by_ending in _zipped(sample):
-        return by_ending
     if signed is not None:
         return by_ending if parser and not is_of_text and signed in _CONTAINERS else signed
     if not is_text(sample):
@@ -191,7 +189,7 @@ def _ending(name: str | None) -> str:
     return base.rpartition(".")[2].lower() if "." in base else base.lower()
 
 
-def _signed(sample: bytes) -> str | None:
+def _signed(sample: bytes, by_ending: str) -> str | None:
     mime = next((mime for sign, mime in _STRONG if sample.startswith(sign)), None)
     if mime == "application/zip":
         if found := _ODF.search(sample):
@@ -199,8 +197,8 @@ def _signed(sample: bytes) -> str | None:
             return found[1].decode().removesuffix("-template")
         if _EPUB in sample:
             return "application/epub+zip"
-        member = _ZIP_MEMBER.search(sample)
-        return _IN_ZIP[member[1]] if member else mime
+        formats = [_IN_ZIP[member[1]] for member in _ZIP_MEMBER.finditer(sample)]
+        return by_ending if by_ending in formats else next(iter(formats), mime)
     if mime is None and sample[4:8] == b"ftyp":
         return "image/heic" if sample[8:11] in {b"hei", b"mif", b"avi"} else "video/mp4"
     if mime is None and sample[257:262] == b"ustar":
@@ -208,13 +206,6 @@ def _signed(sample: bytes) -> str | None:
     if mime is None and sample.startswith(b"RIFF"):
         return _RIFF.get(sample[8:12])
     return mime
-
-
-def _zipped(sample: bytes) -> set[str]:
-    """The formats of Office that a zip has parts of: more than one where a document holds another."""
-    if not sample.startswith(_ZIP):
-        return set()
-    return {_IN_ZIP[member[1]] for member in _ZIP_MEMBER.finditer(sample)}
 
 
 def _weakly_signed(sample: bytes) -> str:

@@ -17,9 +17,9 @@ _EXTRAS: Final = frozenset(("sldNum", "dt", "ftr", "hdr", "sldImg"))
 
 
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
-    """The slides in the order of the show: "Slide 3" and its title as heading, text, tables, charts, notes.
+    """The slides in the order of the show: "Slide 3" and its title as heading, then what it says.
 
-    Slides without any text are known by their file's name.
+    That is text, tables, charts and notes. Slides without any text are known by their file's name.
 
     Raises:
         Encrypted: it needs a password.

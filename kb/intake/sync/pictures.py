@@ -9,9 +9,12 @@ from kb.intake.sync.report import Tally
 from kb.model.file_kinds import is_named
 from kb.model.text import Canonical
 
-_MISSING: Final = "apt install tesseract-ocr, then add it again"
 Ocr = Literal["there", "missing", "off"]
 """Whether pages that are pictures are read in the background, would be, or are not meant to be."""
+_ADVICE: Final = {
+    "missing": "apt install tesseract-ocr, then add it again",
+    "off": "ingest.ocr is off: set it to auto, then add it again",
+}
 
 
 def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) -> Canonical:
@@ -22,12 +25,11 @@ def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) ->
     try:
         canonical = parser.parse(source)
     except Scanned as scan:
-        if ocr == "missing":
-            tally.has_pictures(can_be_read=False)
-            reason = scan.reason.partition(": run OCR")[0]
-            raise Scanned(f"{reason}; {_MISSING}", source=source.name) from None
         if ocr != "there":
-            raise
+            if ocr == "missing":
+                tally.has_pictures(can_be_read=False)
+            reason = scan.reason.partition(": run OCR")[0]
+            raise Scanned(f"{reason}; {_ADVICE[ocr]}", source=source.name) from None
         from kb.intake.canonicalize.title import fallback_title
 
         canonical = stub_of(scan, fallback_title(source.name, ""))

@@ -195,11 +195,13 @@ def test_without_the_program_a_scan_is_refused_and_counted(
 
 
 def test_it_can_be_turned_off(home: ScanHome) -> None:
-    """Nothing is read, counted or asked for."""
+    """Nothing is read, counted or asked for, and a scan says which setting keeps it out."""
     home.app.close()
     home.app = home.open(ocr="off")
     report = home.add(SCAN)
     assert (report.failed, report.ocr_missing, report.ocr_waiting) == (1, 0, 0)
+    advice = "; ingest.ocr is off: set it to auto, then add it again"
+    assert report.problems[0].reason.endswith(advice)
     home.app.pool()
     assert home.add(HALF, "half.pdf").added == 1
     assert home.waiting() == []
