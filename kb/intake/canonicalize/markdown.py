@@ -13,6 +13,8 @@ from kb.model.text import Canonical
 
 # A first heading further down than this names a part, not the whole.
 _HEADING_WINDOW_CHARS: Final = 65_536
+_LAST_LINE_CHARS: Final = 32
+_JOPLIN: Final = re.compile(r"\ntype_: [0-9]{1,2}\n*\Z")
 _ATX: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*))?$")
 _ATX_CLOSE: Final = re.compile(r"(?:^|[ \t])#+$")
 _ATTRIBUTES: Final = re.compile(r"[ \t]\{[^{}]{0,200}\}$")
@@ -33,12 +35,20 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     Front matter (YAML between `---` lines, TOML between `+++` lines) is taken off; where it can
     not be read it stays in the text, with a warning. Comments between `%%` leave blank lines.
     Everything else stands as written. Tags are those of the front matter and `#tags` in the text.
+    A note that Joplin exported has its title in its first line, and facts in its last ones.
 
     Raises:
         EmptySource: there is no text, or nothing but front matter.
+        NotWritten: Joplin keeps it about notes.
     """
     decoded, warning = decode_text(data, (charset,) if charset else ())
     clean = clean_text(decoded)
+    if _JOPLIN.search(clean[-_LAST_LINE_CHARS:]):
+        # Imported late: most notes are of other programs.
+        from kb.intake.canonicalize.joplin import item_of, read_note
+
+        if (item := item_of(clean)) is not None:
+            return read_note(item, name)
     front, body = split_front_matter(clean)
     front_lines = clean.count("\n") - body.count("\n")
     body = without_comments(body).rstrip("\n") + "\n"

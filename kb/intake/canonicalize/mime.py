@@ -14,7 +14,10 @@ BINARY: Final = "application/octet-stream"
 
 # What other formats are kept in.
 _CONTAINERS: Final = frozenset(
-    {"application/zip", "application/gzip", "application/x-ole-storage", "application/vnd.sqlite3"}
+    {
+        *("application/zip", "application/gzip", "application/x-tar"),
+        *("application/x-ole-storage", "application/vnd.sqlite3"),
+    }
 )
 
 # Files of Apple's that are text or binary, whichever the program prefers.

@@ -1,14 +1,16 @@
 """What do the files say that people export, save and draw?"""
 
 import base64
+import io
 import json
 import plistlib
+import tarfile
 import zlib
 from urllib.parse import quote
 
 import pytest
 
-from kb.errors import SourceError
+from kb.errors import NotWritten, SourceError
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize, detect_mime
 from kb.intake.canonicalize.title import fallback_title
 from kb.model.text import Canonical
@@ -227,4 +229,47 @@ def test_the_ids_of_exports_are_no_part_of_a_name() -> None:
     assert (
         fallback_title("0123456789abcdef0123456789abcdef.md", "")
         == "0123456789abcdef0123456789abcdef"
+    )
+
+
+def joplin(kind: int, ident: str, text: str, **properties: str) -> str:
+    """A file of Joplin's, as it exports each."""
+    said = {
+        "id": ident * 32, "created_time": "2024-03-02T10:15:00.000Z",
+        "updated_time": "2024-03-05T08:00:00.000Z", "source_url": "",
+    } | properties  # fmt: skip
+    lines = [f"{key}: {value}" for key, value in said.items()]
+    return "\n".join([text, "", *lines, f"type_: {kind}"])
+
+
+def test_a_note_of_joplin_has_its_title_and_its_days() -> None:
+    """Its properties are no text, and what is no note is left out by rule."""
+    text = joplin(1, "b", "Boiler\n\nClean: the filter", parent_id="a" * 32)
+    note = read(text, f"{'b' * 32}.md")
+    assert (note.title, note.markdown) == ("Boiler", "Clean: the filter\n")
+    assert (note.created, note.modified) == ("2024-03-02T10:15:00Z", "2024-03-05T08:00:00Z")
+    with pytest.raises(NotWritten):
+        read(joplin(2, "a", "House"), f"{'a' * 32}.md")
+    assert read("# A\n\nid: b\ntype_: 1\n", "a.md").title == "A"
+
+
+def test_an_export_of_joplin_is_a_section_for_each_note() -> None:
+    """With the names of its notebook and its tags."""
+    files = [
+        joplin(1, "b", "Boiler\n\n# Service\n\nfilter", parent_id="a" * 32),
+        joplin(2, "a", "House"),
+        joplin(5, "d", "heating"),
+        joplin(6, "c", "", note_id="b" * 32, tag_id="d" * 32).lstrip("\n"),
+    ]
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as target:
+        for number, text in enumerate(files):
+            member = tarfile.TarInfo(f"{number}.md")
+            member.size = len(text)
+            target.addfile(member, io.BytesIO(text.encode()))
+    notes = read(out.getvalue(), "export.jex")
+    assert (notes.title, notes.date) == ("export", "2024-03-05T08:00:00Z")
+    assert notes.markdown == (
+        "## Boiler\n\nNotebook: House  \nTags: heating  \n2024-03-02T10:15:00Z\n\n"
+        "**Service**\n\nfilter\n"
     )
