@@ -1,6 +1,7 @@
 """What does a note say about itself? Title, tags and date above its text."""
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -23,6 +24,14 @@ _DATE_KEYS: Final = {
         *("modified", "updated", "lastmod", "last_modified", "last modified"),
         *("date modified", "modified_at", "updated_at"),
     ),
+}
+_TOP_CHARS: Final = 2_048
+_STATED: Final = re.compile(r"(?:[-*] )?\*{0,2}([^\W\d_][^\n:*#|]{0,39})(::?)\*{0,2}[ \t]+(\S.*)")
+_STATED_AS: Final = {
+    "created time": "created",
+    "last edited time": "modified",
+    "last edited": "modified",
+    "last updated": "modified",
 }
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -74,6 +83,32 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     if fields is None:
         return FrontMatter(), text
     return _front_matter(fields), body.lstrip("\n")
+
+
+def stated_at_the_top(text: str) -> FrontMatter:
+    """The dates and tags in lines as `Date: 2026-03-01`, below a title that opens the text or none.
+
+    So pages that Notion exports begin, and with two colons pages of Logseq, which state their title
+    and aliases, too. All lines up to the first blank one must be of this kind.
+    """
+    lines = text[:_TOP_CHARS].lstrip("\ufeff\n").split("\n")
+    if lines[0].startswith("# "):
+        lines = lines[1:]
+    while lines and not lines[0].strip():
+        lines = lines[1:]
+    fields: Fields = {}
+    for line in lines:
+        match = _STATED.fullmatch(line.rstrip())
+        if match is None:
+            if line.strip() and not line.startswith("- "):
+                return FrontMatter()
+            break
+        key, value, is_page = match[1].strip().lower(), match[3], match[2] == "::"
+        if key in ("tags", "keywords") and ("#" not in value or is_page):
+            fields[key] = [value]
+        elif (is_page and key in ("title", "alias")) or iso_date(value):
+            fields[_STATED_AS.get(key, key)] = [value]
+    return _front_matter(fields) if fields else FrontMatter()
 
 
 def front_tree(text: str) -> dict[str, Any]:

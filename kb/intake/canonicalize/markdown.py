@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import structs
+
 from kb.errors import EmptySource
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
-from kb.intake.canonicalize.frontmatter import split_front_matter
+from kb.intake.canonicalize.frontmatter import split_front_matter, stated_at_the_top
 from kb.intake.canonicalize.title import fallback_title, has_name, plain_heading
 from kb.intake.canonicalize.vault import inline_tags, merged_tags, without_comments
 from kb.model.text import Canonical
@@ -33,7 +35,8 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     file's name: a later heading names a part.
 
     Front matter (YAML between `---` lines, TOML between `+++` lines) is taken off; where it can
-    not be read it stays in the text, with a warning. Comments between `%%` leave blank lines.
+    not be read it stays in the text, with a warning. Without it, lines as `Date: 2026-03-01` at the
+    top tell the same. Comments between `%%` leave blank lines.
     Everything else stands as written. Tags are those of the front matter and `#tags` in the text.
     A note that Joplin exported has its title in its first line, and facts in its last ones.
 
@@ -50,6 +53,11 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
         if (item := item_of(clean)) is not None:
             return read_note(item, name)
     front, body = split_front_matter(clean)
+    if not front.found:
+        stated = stated_at_the_top(body)
+        front = structs.replace(
+            stated, found=False, warnings=front.warnings, left_chars=front.left_chars
+        )
     front_lines = clean.count("\n") - body.count("\n")
     body = without_comments(body).rstrip("\n") + "\n"
     if not has_text(body):

@@ -103,7 +103,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "plain": ParserPlugin(
         mimes=(PLAIN,),
-        extensions=dict.fromkeys(("txt", "text"), PLAIN),
+        extensions=dict.fromkeys(("txt", "text", "bib", "ris"), PLAIN),
         read=f"{_ROOM}.plain:read",
         fingerprint="plain-2",
         is_text=True,

@@ -10,7 +10,7 @@ LINE_TITLE_CHARS_MAX: Final = 80
 
 _LINK: Final = re.compile(r"!?\[([^\[\]\n]{1,200})\](?:\([^()\n]{0,1000}\)|\[[^\[\]\n]{0,200}\])")
 # Notion writes the id of a page behind its name.
-_EXPORTED_ID: Final = re.compile(r"(?<=\S) [0-9a-f]{32}\Z")
+_EXPORTED_ID: Final = re.compile(r"(?<=\S) [0-9a-f]{32}(?:_all)?\Z")
 _MARKS: Final = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`+")
 
 

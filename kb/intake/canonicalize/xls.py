@@ -27,7 +27,6 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     Raises:
         Encrypted: it needs a password.
         Unparsable: it is damaged, or has too many cells.
-        EmptySource: no cell has a value.
     """
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
@@ -45,7 +44,14 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         raise Encrypted("it needs a password; save it without one", source=name) from None
     except CalamineError:
         raise Unparsable("it is damaged; save it again as xlsx", source=name) from None
-    return finish(sheets.blocks, name, MIME, sheet_rows=sheets.places, is_titled=False)
+    return finish(
+        sheets.blocks,
+        name,
+        MIME,
+        sheet_rows=sheets.places,
+        is_titled=False,
+        wordless="Workbook without text",
+    )
 
 
 def _rows(sheet: "CalamineSheet", cells_max: int) -> list[Row]:

@@ -225,7 +225,8 @@ def test_damaged_ones_are_named(name: str) -> None:
 
 def test_the_ids_of_exports_are_no_part_of_a_name() -> None:
     """Notion writes one behind each name."""
-    assert fallback_title("Mill 0123456789abcdef0123456789abcdef.md", "") == "Mill"
+    for ending in (".md", "_all.csv"):
+        assert fallback_title(f"Mill 0123456789abcdef0123456789abcdef{ending}", "") == "Mill"
     assert (
         fallback_title("0123456789abcdef0123456789abcdef.md", "")
         == "0123456789abcdef0123456789abcdef"

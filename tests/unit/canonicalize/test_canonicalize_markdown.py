@@ -202,3 +202,34 @@ def test_adversarial_lines_take_linear_time(start: str, unit: str) -> None:
     """Whatever a line repeats, twice the line is twice the work."""
     half = unit * (200_000 // len(unit))
     assert_linear(read, start + half, start + half * 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Attic\n\nStatus: open\nCreated: March 1, 2023 10:00 AM\nTags: house, money\n\nWool.\n",
+        "- **Created:** 2023-03-01\n- **Tags:** house, money\n\nWool: 12 m²\n",
+        "created:: 2023-03-01\ntags:: house, money\n\n- Wool\n",
+        "created:: 2023-03-01\ntags:: #house, #money\n- Wool\n",
+    ],
+)
+def test_a_page_may_state_its_day_and_tags_in_its_first_lines(text: str) -> None:
+    """As exported pages do; the lines stay in the text."""
+    page = read(text)
+    assert (page.date, page.created, page.tags) == ("2023-03-01", "2023-03-01", ("house", "money"))
+    assert page.markdown == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Date: 2023-03-01\nis when we met.\n",
+        "We met.\n\nDate: 2023-03-01\n",
+        "Date: soon\nTitle: The day\n",
+        "Note: see https://x.example\n",
+    ],
+)
+def test_prose_states_no_day(text: str) -> None:
+    """Nor does a line further down, or one that names no day."""
+    page = read(text)
+    assert (page.date, page.tags, page.title, page.warnings) == (None, (), "my note", ())
