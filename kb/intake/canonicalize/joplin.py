@@ -75,6 +75,7 @@ def read_note(item: Item, name: str) -> Canonical:
         markdown=text.strip("\n") + "\n",
         title=item.title or "Untitled",
         mime="text/markdown",
+        date=item.created,
         created=item.created,
         modified=item.modified,
         front_lines=2,

@@ -105,7 +105,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=(PLAIN,),
         extensions=dict.fromkeys(("txt", "text", "bib", "ris"), PLAIN),
         read=f"{_ROOM}.plain:read",
-        fingerprint="plain-2",
+        fingerprint="plain-3",
         is_text=True,
         is_risky=False,
     ),

@@ -38,6 +38,10 @@ _NOISE: Final = re.compile(r"[A-Za-z0-9+/=_-]{200,}")
 _ASSIGNED: Final = re.compile(r"window\.[\w.]{1,80} = ")
 # UTF-8 whose bytes were taken for letters, as the archives of Facebook and Instagram have it.
 _TWICE_ENCODED: Final = re.compile(r"\\u00[c-f][0-9a-f]\\u00[89ab]", re.IGNORECASE)
+# A longer list that has no more words than this is a series of measurements.
+_SERIES_MIN: Final = 1_000
+_WORDS_MAX: Final = 64
+_LETTERS: Final = re.compile(r"[^\W\d_]{2}")
 _NUMBER: Final = re.compile(r"[\d.]{10,20}", re.ASCII)
 _NAMES: Final = ("title", "name", "label", "subject", "id")
 
@@ -171,7 +175,9 @@ def _talk(value: Any) -> list[Entry] | None:
 
 
 def _list(values: list[Any], depth: int) -> Iterator[str]:
-    if all(_is_flat(value) for value in values):
+    if len(values) > _SERIES_MIN and (series := _series(values)):
+        yield series
+    elif all(_is_flat(value) for value in values):
         yield "\n".join(f"- {said}" for said in map(_said, values) if said)
     elif (columns := _columns(values)) is not None:
         rows = [[_stated(column, row.get(column)) for column in columns] for row in values]
@@ -204,6 +210,40 @@ def mended(value: Any) -> Any:
             return {mended(key): mended(item) for key, item in value.items()}
         case _:
             return value
+
+
+def _series(values: list[Any]) -> str:
+    """What a long list measures, if it has hardly a word; empty for any other list."""
+    words: dict[str, None] = {}
+    fields: dict[str, None] = {}
+    first = last = ""
+    for value in values:
+        for key, leaf in _leaves(value, "", 0):
+            fields.setdefault(key)
+            when = time_of(key, leaf)
+            first, last = first or when, when or last
+            if isinstance(leaf, str) and not when and _LETTERS.search(leaf):
+                words.setdefault(one_line(leaf))
+        if len(words) > _WORDS_MAX or len(fields) > _WORDS_MAX:
+            return ""
+    span = f" from {first} to {last}" if first else ""
+    names = ", ".join(filter(None, fields))
+    return "\n\n".join(
+        filter(
+            None, (f"{len(values):,} values{span}: {names}".removesuffix(": "), ", ".join(words))
+        )
+    )
+
+
+def _leaves(value: Any, key: str, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and depth < _DEPTH_MAX:
+        for name, item in value.items():
+            yield from _leaves(item, str(name), depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH_MAX:
+        for item in value:
+            yield from _leaves(item, key, depth + 1)
+    else:
+        yield key, value
 
 
 def _columns(values: list[Any]) -> list[str] | None:

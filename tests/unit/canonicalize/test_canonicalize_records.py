@@ -4,6 +4,8 @@ import json
 from textwrap import dedent
 from typing import Any
 
+import pytest
+
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize, detect_mime
 from kb.model.text import Canonical
 
@@ -167,3 +169,41 @@ def test_settings_with_a_text_and_a_day_lose_nothing() -> None:
     })  # fmt: skip
     for said in ("Welcome", "disk: 28", "size: 7", "bar: red"):
         assert said in settings.markdown
+
+
+def test_a_long_list_of_measurements_is_said_in_a_few_lines() -> None:
+    """Its fields, its span and its few words; a list of names is no such list."""
+    places = [
+        {"latitudeE7": 525_200_000 + n, "timestampMs": str((MOMENT_S + n) * 1_000),
+         "source": "WIFI", "activity": [{"type": "STILL", "confidence": n % 100}]}
+        for n in range(2_000)
+    ]  # fmt: skip
+    assert read({"locations": places}).markdown == dedent("""\
+        ## locations
+
+        2,000 values from 2022-06-04T08:00:00Z to 2022-06-04T08:33:19Z: latitudeE7, timestampMs, source, type, confidence
+
+        WIFI, STILL
+        """)  # noqa: E501
+    names = [{"name": f"person{n}", "age": n} for n in range(2_000)]
+    assert "person1999" in read(names).markdown
+
+
+@pytest.mark.parametrize(
+    ("lines", "day"),
+    [
+        (("04/06/2022, 08:00 - Secured.", "05/06/2022, 08:01 - Ada: Hi"), "2022-06-05"),
+        (("6/4/22, 8:00 AM - Ada: Hi", "6/15/22, 8:01 PM - Lian: Yes"), "2022-06-15"),
+        (("[04.06.22, 08:00:00] Ada: Hi", "\u200e[05.06.22, 08:01:10] Lian: Yes"), "2022-06-05"),
+        (("2022-06-04, 08:00 - Ada: Hi", "2022-06-05, 08:01 - Lian: Yes"), "2022-06-05"),
+        (("04/06/2022, 08:00 - Ada: Hi", "99/99/2022, 08:00 - Ada: Hi"), None),
+        (("2022-06-04 was a Saturday.", "2022-06-05 was not."), None),
+        (("1.2.3 is out", "and 1.2.4 is next"), None),
+    ],
+)
+def test_a_chat_in_plain_text_is_of_its_last_day(lines: tuple[str, ...], day: str | None) -> None:
+    """However the phone writes days; the text stays as it is."""
+    text = "\n".join(lines) + "\n"
+    source = CanonicalizeInput(data=text.encode(), mime="text/plain", name="Chat with Ada.txt")
+    chat = canonicalize(source)
+    assert (chat.date, chat.markdown) == (day, text)
