@@ -9,7 +9,7 @@ from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, has_text
 from kb.intake.canonicalize.markdown import first_heading
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
-from kb.intake.canonicalize.title import fallback_title, one_line
+from kb.intake.canonicalize.title import fallback_title, one_line, own_title
 from kb.model.sheet import SheetRows
 from kb.model.text import Canonical
 
@@ -117,4 +117,4 @@ def core_properties(archive: "ZippedDocument") -> tuple[str, str | None]:
 
     root = archive.xml("docProps/core.xml")
     stated = {local(e): (e.text or "").strip() for e in (() if root is None else root)}
-    return stated.get("title", ""), iso_date(stated.get("created", ""))
+    return own_title(stated.get("title", "")), iso_date(stated.get("created", ""))

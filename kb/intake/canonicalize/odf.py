@@ -10,6 +10,7 @@ from kb.intake.canonicalize.archive import ZippedDocument, attribute, local, par
 from kb.intake.canonicalize.blocks import finish, heading, table, without_text
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
+from kb.intake.canonicalize.title import own_title
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -53,18 +54,19 @@ def _document(root: "_Element", meta: "_Element | None", name: str, wordless: st
     sheets = Sheets()
     number = 0
     for child in () if body is None else body:
-        if local(child) == "page":
-            number += 1
-            blocks.append(f"# Slide {number}")
-        elif local(child) == "table" and kind == "spreadsheet":
+        if local(child) == "table" and kind == "spreadsheet":
             sheets.add(attribute(child, "name"), _rows(child))
             continue
-        blocks += _blocks([child])
+        texts = list(filter(str.strip, _blocks([child])))
+        if local(child) == "page":
+            number += 1
+            texts = [f"# Slide {number}", *texts] if texts else []
+        blocks += texts
     return finish(
         [*sheets.blocks, *blocks],
         name,
         MIME + kind,
-        title=stated.get("title", ""),
+        title=own_title(stated.get("title", "")),
         date=iso_date(stated.get("creation-date", "")),
         sheet_rows=sheets.places,
         is_titled=kind == "text",

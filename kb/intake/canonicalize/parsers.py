@@ -121,7 +121,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         extensions={"pdf": "application/pdf"},
         read=f"{_ROOM}.pdf.document:read",
         fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
-        fingerprint="pdf-2",
+        fingerprint="pdf-3",
     ),
     "docx": _own(
         "docx",
@@ -219,7 +219,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_risky=False,
     ),
     "evernote": _own("enex", is_text=True, enex="application/x-enex+xml"),
-    "joplin": _own("joplin", function="read_jex", jex="application/x-jex"),
+    "joplin": _own("jex", jex="application/x-jex"),
     "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
     "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
     "outline": _own("outline", is_text=True, opml="text/x-opml"),

@@ -45,8 +45,6 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         if title or body:
             blocks += [f"# Slide {number}: {title}" if title else f"# Slide {number}", *body]
     title, date = core_properties(archive)
-    if title.lower() == "powerpoint presentation":
-        title = ""
     return finish(
         blocks, name, MIME, title=title or first, date=date, is_titled=False,
         wordless=without_text("Slides", archive),

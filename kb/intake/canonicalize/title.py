@@ -11,6 +11,16 @@ LINE_TITLE_CHARS_MAX: Final = 80
 _LINK: Final = re.compile(r"!?\[([^\[\]\n]{1,200})\](?:\([^()\n]{0,1000}\)|\[[^\[\]\n]{0,200}\])")
 # Notion writes the id of a page behind its name.
 _EXPORTED_ID: Final = re.compile(r"(?<=\S) [0-9a-f]{32}(?:_all)?\Z")
+# What programs write where nobody gave a title: the file's name, or what they call a new one, as
+# PowerPoint does in each language.
+_OF_A_PROGRAM: Final = re.compile(
+    r"\.(?:docx?|odt|rtf|pdf|tex|dvi|indd|qxd|pptx?|xlsx?|txt|html?|pages|md)$"
+    r"|^(?:microsoft (?:word|powerpoint|excel)\b|presentation\d*$|slide \d+$|layout \d+$"
+    r"|document\d*$|untitled|\(?anonymous\)?$|no title$|title$|unknown$)"
+    r"|^(?=.*powerpoint)(?=.*(?:pr[eéäæ][sz]|apresent|презент|esitys|プレゼン|演示|簡報|프레젠))"
+    r"\S+(?:\s\S+){0,3}$",
+    re.IGNORECASE,
+)
 _MARKS: Final = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`+")
 
 
@@ -18,6 +28,12 @@ def one_line(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:
     """White space folded to single spaces, cut to `chars_max` with an ellipsis."""
     line = " ".join(clean_text(text[: chars_max * 8]).split())
     return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "\u2026"
+
+
+def own_title(stated: str) -> str:
+    """The title that a document states of itself; empty for a file's name or a program's words."""
+    title = one_line(stated)
+    return "" if _OF_A_PROGRAM.search(title) else title
 
 
 def plain_heading(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:

@@ -30,10 +30,10 @@ _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
 EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
-    *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
+    *("txt", "text", "bib", "ris", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "emlx", "csv", "tsv"),
     *("xls", "msg", "doc", "ppt", "docm", "dotx", "xlsm", "xltx", "pptm", "ppsx", "potx"),
-    *("ott", "ots", "otp", "fodt", "fods", "fodp", "fb2", "enex", "vcf", "vcard", "opml"),
+    *("ott", "ots", "otp", "fodt", "fods", "fodp", "fb2", "enex", "jex", "vcf", "vcard", "opml"),
     *("mht", "mhtml", "webarchive", "url", "desktop", "webloc"),
     *("canvas", "excalidraw", "drawio", "svg"),
     *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),

@@ -163,6 +163,34 @@ def test_a_document_without_text_is_known_by_its_name() -> None:
     assert (empty.title, empty.markdown) == ("Empty", "Document without text\n")
 
 
+@pytest.mark.parametrize(
+    ("stated", "title"),
+    [
+        ("PowerPoint Presentation", "Weirs"),
+        ("PowerPoint-Präsentation", "Weirs"),
+        ("Présentation PowerPoint", "Weirs"),
+        ("PowerPoint プレゼンテーション", "Weirs"),
+        ("Presentation", "Weirs"),
+        ("weirs-final.pptx", "Weirs"),
+        ("Intro to PowerPoint", "Intro to PowerPoint"),
+    ],
+)
+def test_what_a_program_calls_new_slides_is_no_title(stated: str, title: str) -> None:
+    """The title of the first slide is; in each language."""
+    body = "<txBody><p><r><t>Weirs</t></r></p></txBody>"
+    slide = (
+        f"<s><cSld><spTree><sp><nvSpPr><nvPr>{TITLE}</nvPr></nvSpPr>{body}</sp></spTree></cSld></s>"
+    )
+    core = {"docProps/core.xml": f"<c><title>{stated}</title></c>"}
+    assert pptx.read(zipped(slides(slide) | core), "a.pptx").title == title
+
+
+def test_slides_of_an_open_presentation_that_say_nothing_have_no_heading() -> None:
+    """The numbers of the others stay."""
+    content = "<d><body><presentation><page/><page><p>Weirs</p></page></presentation></body></d>"
+    assert odf.read(zipped({"content.xml": content}), "a.odp").markdown == "# Slide 2\n\nWeirs\n"
+
+
 def test_charts_are_tables_and_diagrams_are_lists() -> None:
     """A row for each category, a column for each series; a diagram has words alone."""
     point = '<pt idx="{}"><v>{}</v></pt>'.format

@@ -11,7 +11,7 @@ from kb.intake.canonicalize.pdf.layout import page_text
 from kb.intake.canonicalize.pdf.page import PdfFacts
 from kb.intake.canonicalize.pdf.pages import OpenPdf, PdfPages, count, open_pdf, read_pages
 from kb.intake.canonicalize.pdf.pdfium_file import READING
-from kb.intake.canonicalize.title import LINE_TITLE_CHARS_MAX, fallback_title, one_line
+from kb.intake.canonicalize.title import LINE_TITLE_CHARS_MAX, fallback_title, one_line, own_title
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
 
@@ -23,12 +23,6 @@ _SCANNED: Final = (
 _NO_WORDS: Final = (
     "none with text that makes words, since its fonts do not say which letters they show: "
     "run OCR (for example ocrmypdf --force-ocr) and add the result"
-)
-_TITLE_OF_A_FILE: Final = re.compile(
-    r"\.(?:docx?|odt|rtf|pdf|tex|dvi|indd|qxd|pptx?|xlsx?|txt|html?|pages|md)$"
-    r"|^(?:microsoft (?:word|powerpoint|excel)\b|powerpoint presentation$|slide \d+$|layout \d+$"
-    r"|document\d*$|untitled|\(?anonymous\)?$|no title$|title$|unknown$)",
-    re.IGNORECASE,
 )
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 _PDF_DATE: Final = re.compile(
@@ -113,11 +107,9 @@ def _facts(file: OpenPdf) -> PdfFacts:
 
 
 def _stated_title(stated: str) -> str:
-    """The title in the PDF's own metadata, unless it is a file's or a program's."""
-    title = one_line(stated)
-    if _TITLE_OF_A_FILE.search(title) or len(_LETTERS.findall(title)) < 3:
-        return ""
-    return title
+    """The title in the PDF's own metadata, unless it is a file's or a program's, or no words."""
+    title = own_title(stated)
+    return title if len(_LETTERS.findall(title)) >= 3 else ""
 
 
 def _stated_date(stated: str) -> str | None:
