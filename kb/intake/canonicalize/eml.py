@@ -27,11 +27,13 @@ from kb.intake.canonicalize.mail_parts import (
     split_parts,
 )
 from kb.intake.canonicalize.title import one_line
+from kb.intake.canonicalize.vault import merged_tags
 from kb.model.text import Canonical
 
 PARTS_MAX: Final = 1_000
 # A page that says so many times what the plain text says, says what that leaves out.
 _FULLER: Final = 3
+_LABELS: Final = ("x-gmail-labels", "keywords", "x-keywords")
 # A program of Apple's writes the length of the mail above it, and its own notes below.
 _LENGTH: Final = re.compile(rb"[ \t]*(\d{1,10})[ \t]*\r?\n")
 
@@ -40,7 +42,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     """The subject as title, From, To, Cc and Date as lines, the text, and the attachments.
 
     The plain text goes before the HTML, unless it is a stub beside it. What is repeated of earlier
-    mails becomes a line that counts it, except in mails that pass others on.
+    mails becomes a line that counts it, except in mails that pass others on. Labels are tags.
     Attachments of formats that kb reads are sources of their own; all are named. Parts after the
     first `PARTS_MAX` are left out.
 
@@ -63,10 +65,17 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     read = mail_doc(subject, heads, body, names, name, MAIL_MIME, date)
     return structs.replace(
         read,
+        tags=_labels(mail),
         mail=head_of(mail),
         links=tuple(f"mail:{message_id}" for message_id in answered(mail)),
         attachments=tuple(files),
     )
+
+
+def _labels(mail: Part) -> tuple[str, ...]:
+    """What its owner filed it under, as programs write it into a mail that they export."""
+    labels = (one_line(label) for key in _LABELS for label in first_header(mail, key).split(","))
+    return merged_tags(tuple(filter(None, labels)))
 
 
 def mail_doc(

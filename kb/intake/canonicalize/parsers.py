@@ -170,7 +170,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("message/rfc822",),
         extensions={"eml": "message/rfc822", "emlx": "message/rfc822"},
         read=f"{_ROOM}.eml:read",
-        fingerprint="eml-3",
+        fingerprint="eml-4",
         is_text=True,
     ),
     "outlook mail": _own("msg", version=2, msg="application/vnd.ms-outlook"),

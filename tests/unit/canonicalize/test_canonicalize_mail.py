@@ -125,3 +125,12 @@ def test_a_mail_with_its_length_above_it() -> None:
     found = eml.read(data, "1.emlx").markdown
     assert "Hallo" in found
     assert "plist" not in found
+
+
+def test_the_labels_of_a_mail_are_its_tags() -> None:
+    """As an export of Gmail writes them, and as the standard does."""
+    labels = (
+        "X-Gmail-Labels: =?UTF-8?Q?Ge=C3=B6ffnet,Haus/Heizung?=\nKeywords: boiler, Haus/Heizung\n"
+    )
+    mail = eml.read((labels + HEAD.format("Boiler") + "\nNew words\n").encode(), "a.eml")
+    assert mail.tags == ("Geöffnet", "Haus/Heizung", "boiler")
