@@ -25,6 +25,7 @@ _AUTHORS: Final = (
     "username", "user", "actor", "role",
 )  # fmt: skip
 _NAMES: Final = ("realname", "displayname", "fullname", "name", "username", "nickname", "role")
+_DESCRIPTIONS: Final = ("description", "caption", *_TEXTS)
 _TITLES: Final = ("title", "name", "subject")
 _TAGS: Final = ("tags", "labels")
 _SAID: Final = frozenset((*_TEXTS, *_AUTHORS, *_TITLES, "type"))
@@ -220,6 +221,12 @@ def without_headings(text: str) -> str:
         headed = None if fence else _HEADED.fullmatch(line.strip())
         lines.append(f"**{headed[2].strip('*')}**" if headed else line)
     return "\n".join(lines)
+
+
+def describes(value: object) -> bool:
+    """Whether somebody wrote what the thing is that a record is about."""
+    said = _found(value, _DESCRIPTIONS) if isinstance(value, dict) else ()
+    return any(isinstance(text, str) and text.strip() for text in said)
 
 
 def text_of(value: object, depth: int = 0) -> str:

@@ -13,6 +13,7 @@ from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.records import (
     Entry,
+    describes,
     entry_of,
     facts_of,
     talk_blocks,
@@ -22,6 +23,7 @@ from kb.intake.canonicalize.records import (
     without_headings,
 )
 from kb.intake.canonicalize.title import one_line
+from kb.model.file_kinds import file_kind
 from kb.model.text import Canonical
 
 JSON_MIME: Final = "application/json"
@@ -42,6 +44,7 @@ _TWICE_ENCODED: Final = re.compile(r"\\u00[c-f][0-9a-f]\\u00[89ab]", re.IGNORECA
 _SERIES_MIN: Final = 1_000
 _WORDS_MAX: Final = 64
 _LETTERS: Final = re.compile(r"[^\W\d_]{2}")
+_SEEN_OR_HEARD: Final = ("picture", "video", "audio")
 _NUMBER: Final = re.compile(r"[\d.]{10,20}", re.ASCII)
 _NAMES: Final = ("title", "name", "label", "subject", "id")
 
@@ -122,7 +125,13 @@ def _finished(value: Any, name: str, mime: str, warnings: tuple[str, ...]) -> Ca
         created=facts.created or None,
         modified=facts.modified or None,
         tags=facts.tags,
+        by_name=_is_sidecar(name) and not describes(value),
     )
+
+
+def _is_sidecar(name: str) -> bool:
+    """Whether a file says something of another one that is no text, as `IMG_1.jpg.json` does."""
+    return any(file_kind(part.lower()) in _SEEN_OR_HEARD for part in name.split(".")[1:-1])
 
 
 def _items(value: Any) -> list[Any]:

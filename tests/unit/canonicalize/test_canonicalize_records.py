@@ -207,3 +207,16 @@ def test_a_chat_in_plain_text_is_of_its_last_day(lines: tuple[str, ...], day: st
     source = CanonicalizeInput(data=text.encode(), mime="text/plain", name="Chat with Ada.txt")
     chat = canonicalize(source)
     assert (chat.date, chat.markdown) == (day, text)
+
+
+def test_what_an_export_keeps_beside_a_picture_is_known_by_its_name() -> None:
+    """As the picture is, unless somebody described it; its day is that of the picture."""
+    facts: dict[str, Any] = {
+        "title": "IMG_1.jpg", "description": "", "creationTime": {"timestamp": str(MOMENT_S + 9)},
+        "photoTakenTime": {"timestamp": str(MOMENT_S), "formatted": "Jun 4, 2022"},
+    }  # fmt: skip
+    for name in ("IMG_1.jpg.json", "IMG_1.JPG.supplemental-metadata.json"):
+        beside = read(facts, name)
+        assert (beside.by_name, beside.date) == (True, "2022-06-04T08:00:00Z")
+    assert not read({**facts, "description": "Grandma on the pier"}, "IMG_1.jpg.json").by_name
+    assert not read(facts, "a.json").by_name
