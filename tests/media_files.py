@@ -107,3 +107,31 @@ def mobi(title: str, author: str) -> bytes:
     struct.pack_into(">II", head, 68, 16 + 232 + len(exth), len(title.encode()))
     record = bytes(16) + bytes(head) + exth + title.encode()
     return bytes(60) + b"BOOKMOBI" + bytes(8) + struct.pack(">HI", 1, 90) + bytes(8) + record
+
+
+def aiff(*notes: tuple[bytes, str], seconds: int = 3) -> bytes:
+    """An AIFF of 8,000 frames a second, whose rate is a number of eighty bits."""
+    rate = struct.pack(">HQ", 16_383 + 12, 8_000 << 51)
+    form = struct.pack(">HIH", 1, 8_000 * seconds, 8) + rate
+    rows = b"".join(box_of_iff(name, text.encode()) for name, text in notes)
+    body = box_of_iff(b"COMM", form) + rows + box_of_iff(b"SSND", bytes(400))
+    return b"FORM" + struct.pack(">I", len(body) + 4) + b"AIFF" + body
+
+
+def box_of_iff(name: bytes, body: bytes) -> bytes:
+    """A chunk with its length in front, padded to an even one."""
+    return name + struct.pack(">I", len(body)) + body + bytes(len(body) % 2)
+
+
+def asf(title: str, author: str, text: str = "", seconds: int = 4) -> bytes:
+    """The head of a Windows Media file: what it is called, and how long it is."""
+    said = [f"{part}\0".encode("utf-16-le") for part in (title, author, "", text, "")]
+    sizes = struct.pack("<5H", *map(len, said))
+    texts = bytes.fromhex("3326b2758e66cf11a6d900aa0062ce6c")
+    file = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+    body = b"".join(said)
+    return (
+        bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c") + struct.pack("<QIH", 999, 2, 0x201)
+        + texts + struct.pack("<Q", 34 + len(body)) + sizes + body
+        + file + struct.pack("<Q", 104) + bytes(40) + struct.pack("<Q", seconds * 10**7) + bytes(32)
+    )  # fmt: skip

@@ -1,7 +1,8 @@
 """Which candidates that meaning cannot judge have the whole query in their names?
 
-A picture without words has a name and no vector. Meaning would put each of them after every text,
-also after those that have nothing to do with the query.
+A picture without words has a name and no vector; so has a song, and an artist and an album besides.
+Meaning would put each of them after every text, also after those that have nothing to do with the
+query.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -38,11 +39,20 @@ def named_places(
         admitted = chunks.admit(ChunkNo(candidates.nos[place]))
         if admitted is None:
             return None
-        _, doc = admitted
+        chunk, doc = admitted
         name, _ = name_and_folders(doc.source)
-        if doc.by_name and terms_held(f"{name}\n{doc.label}", wanted) == wanted:
+        names = f"{name}\n{doc.label}\n{_stated(chunk.text)}"
+        if doc.by_name and terms_held(names, wanted) == wanted:
             named.append(place)
     return np.array(named, dtype=np.intp)
+
+
+def _stated(text: str) -> str:
+    """What the file says of itself without the names of the facts: album, maker, what is in it."""
+    return "\n".join(
+        line.removeprefix("- ") if line.startswith("- ") else line.partition(": ")[2]
+        for line in text.split("\n")
+    )
 
 
 def with_names(dense: "NDArray[np.float64]", named: "NDArray[np.intp]") -> "NDArray[np.float64]":

@@ -57,6 +57,19 @@ def test_a_sound_says_what_it_is(name: str) -> None:
     assert detect_mime(WHOLE[name], name) == doc.mime
 
 
+def test_what_aiff_and_windows_media_say() -> None:
+    """Title, artist and length; a description is text."""
+    doc = read(media.aiff((b"NAME", "Nachtlied"), (b"AUTH", "Ada Wolf")), "a.aif")
+    assert (doc.title, doc.by_name) == ("Ada Wolf – Nachtlied", True)
+    assert doc.markdown.startswith("AIF audio, 0:03")
+    for name, what in (("a.wma", "WMA audio"), ("a.wmv", "WMV video")):
+        doc = read(media.asf("Nachtlied", "Ada Wolf"), name)
+        assert (doc.title, doc.by_name) == ("Ada Wolf – Nachtlied", True)
+        assert doc.markdown.startswith(f"{what}, 0:04")
+    told = read(media.asf("Nachtlied", "Ada Wolf", "Sung by the weir."), "a.wma")
+    assert (told.by_name, told.markdown.splitlines()[0]) == (False, "Sung by the weir.")
+
+
 def test_the_ends_of_a_film_are_enough() -> None:
     """What stands behind gigabytes of film is found in the last bytes."""
     film = media.mp4((b"\xa9nam", "Weir in flood"), seconds=3_700, film=3_000_000)

@@ -14,6 +14,7 @@ from kb.model.text import Chunk
 from kb.search.candidates import Candidates
 from kb.search.diversify import diversify
 from kb.search.index.segments import unit_rows
+from kb.search.named import named_places
 from kb.search.order import Ordering, Unjudged, supported
 
 K = 5
@@ -158,3 +159,36 @@ def test_support_takes_nothing_past_the_best_and_leaves_what_has_no_vector() -> 
     assert np.array_equal(scores[50:], fused[50:])
     assert scores[:50].min() >= fused[50:].max()
     assert not np.array_equal(scores[:7], fused[:7])
+
+
+class Songs(Passages):
+    """A gate to files that are known by their names."""
+
+    def admit(self, no: int) -> tuple[Chunk, Doc] | None:
+        doc = make_doc(source="/music/07.mp3", title="Eva – Leaves", by_name=True)
+        return make_chunk(no=ChunkNo(no), text=self.texts[no - 1]), doc
+
+
+def test_what_a_song_says_of_itself_is_its_name() -> None:
+    """Its album, and not the words for the facts."""
+    texts = [
+        "MP3 audio, 3:12  \nTitle: Leaves  \nBy: Eva  \nAlbum: Songbird",
+        "ZIP archive\n\n- pier.txt",
+    ]
+    candidates = Candidates(
+        nos=[1, 2],
+        lexical=np.array([9.0, 8.0]),
+        dense=np.full(2, np.nan),
+        vectors=np.zeros((2, 2), dtype=np.float32),
+        lexical_rank={},
+        dense_rank={},
+    )  # fmt: skip
+
+    def named(query: str) -> list[int] | None:
+        places = named_places(candidates, np.arange(2), Songs(texts), query)
+        return None if places is None else places.tolist()
+
+    assert named("songbird") == named("eva songbird") == [0]
+    assert named("pier") == [1]
+    assert named("leaves") == [0, 1]
+    assert named("album") == named("songbird pier") == []
