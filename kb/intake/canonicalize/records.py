@@ -55,7 +55,7 @@ _LOOKED_AT_FIRST: Final = 100
 _TITLE_CHARS_MAX: Final = 200
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class DatedText(Struct, frozen=True, kw_only=True):
     """A message, or a note: what it says and when, and who wrote it, if that is told."""
 
     text: str
@@ -105,7 +105,7 @@ def facts_of(value: object) -> Facts:
     return Facts(title=title, created=created, modified=modified, tags=tuple(filter(None, tags)))
 
 
-def entry_of(value: object) -> Entry | None:
+def note_of(value: object) -> DatedText | None:
     """A record as a note, if it has a text and says when it was written."""
     entry = _entry(value) if isinstance(value, dict) else None
     return entry if entry is not None and entry.text and entry.when else None
@@ -130,7 +130,7 @@ def time_of(key: str, value: object) -> str:
     return iso_date(said) or _of_mail(said)
 
 
-def talk_of(values: Sequence[Any], *, is_tabular: bool, depth: int = 0) -> list[Entry] | None:
+def talk_of(values: Sequence[Any], *, is_tabular: bool, depth: int = 0) -> list[DatedText] | None:
     """The messages or notes of a list, the oldest first; None for a list of anything else.
 
     What is a table and names no writers stays one. Items without words are left out.
@@ -147,7 +147,7 @@ def talk_of(values: Sequence[Any], *, is_tabular: bool, depth: int = 0) -> list[
     if is_tabular and not is_signed:
         return None
     same = _constants(records)
-    entries: list[Entry] = []
+    entries: list[DatedText] = []
     for record, head in zip(records, heads, strict=True):
         below = _below(record, depth)
         rest = tuple(dict.fromkeys(_rest(record, head, {*same, *below})))[:_REST_MAX]
@@ -165,19 +165,19 @@ def _is_talk(values: Sequence[Any]) -> bool:
     return _are_dated([_entry(unwrapped(value)) for value in values])
 
 
-def _are_dated(heads: Sequence[Entry]) -> bool:
+def _are_dated(heads: Sequence[DatedText]) -> bool:
     """Whether most have a text and a day."""
     dated = sum(1 for head in heads if head.text and head.when)
     return 0 < len(heads) <= 2 * dated
 
 
-def _entry(record: Mapping[Any, Any]) -> Entry:
+def _entry(record: Mapping[Any, Any]) -> DatedText:
     facts, text, who = facts_of(record), _own_text(record), _author(record)
     title = facts.title if facts.title not in (who, text) else ""
-    return Entry(text=text, when=facts.created or facts.modified, who=who, title=title)
+    return DatedText(text=text, when=facts.created or facts.modified, who=who, title=title)
 
 
-def _below(record: Mapping[Any, Any], depth: int) -> dict[str, list[Entry]]:
+def _below(record: Mapping[Any, Any], depth: int) -> dict[str, list[DatedText]]:
     """The entries below one, as the replies to a message, by their fields."""
     found = {
         str(key): talk_of(value, is_tabular=False, depth=depth + 1)
@@ -187,7 +187,7 @@ def _below(record: Mapping[Any, Any], depth: int) -> dict[str, list[Entry]]:
     return {key: entries for key, entries in found.items() if entries}
 
 
-def talk_blocks(entries: Sequence[Entry], depth: int) -> Iterator[str]:
+def talk_blocks(entries: Sequence[DatedText], depth: int) -> Iterator[str]:
     """A heading for each day, or for a note that has a title, and a paragraph for each text."""
     day = ""
     for entry in entries:
@@ -285,7 +285,7 @@ def _constants(records: Sequence[Mapping[Any, Any]]) -> frozenset[str]:
     return frozenset(key for key, said in values.items() if len(said) == 1)
 
 
-def _rest(record: Mapping[Any, Any], head: Entry, said: set[str]) -> Iterator[str]:
+def _rest(record: Mapping[Any, Any], head: DatedText, said: set[str]) -> Iterator[str]:
     """What else is said of a message, in words."""
     for key, value in record.items():
         name = _plain(key)

@@ -12,10 +12,10 @@ from kb.intake.canonicalize.blocks import BLOCK_ROWS, fenced, finish, heading, t
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.records import (
-    Entry,
+    DatedText,
     describes,
-    entry_of,
     facts_of,
+    note_of,
     talk_blocks,
     talk_of,
     time_of,
@@ -112,7 +112,7 @@ def _as_written(data: bytes, name: str, charset: str | None, language: str, mime
 def _finished(value: Any, name: str, mime: str, warnings: tuple[str, ...]) -> Canonical:
     """The value as one source, with the title, the days and the tags that it states."""
     title = next(iter(_names(value)), "")
-    facts = facts_of(value) if title or entry_of(value) else facts_of(None)
+    facts = facts_of(value) if title or note_of(value) else facts_of(None)
     canonical = finish(
         _bounded(_sections(value, 0)), name, mime, title=title, warnings=warnings, is_titled=False
     )
@@ -154,7 +154,7 @@ def _sections(value: Any, depth: int) -> Iterator[str]:
     elif (entries := _talk(value)) is not None:
         yield from talk_blocks(entries, depth)
     elif isinstance(value, dict):
-        note = entry_of(value)
+        note = note_of(value)
         if note is not None:
             yield from filter(None, (without_headings(note.text), note.who, note.when))
         flat = {key: item for key, item in value.items() if _is_flat(item)}
@@ -174,7 +174,7 @@ def _sections(value: Any, depth: int) -> Iterator[str]:
         yield _said(value)
 
 
-def _talk(value: Any) -> list[Entry] | None:
+def _talk(value: Any) -> list[DatedText] | None:
     """The messages or notes in a list, or in an object that has one at each key."""
     if isinstance(value, dict):
         return talk_of(list(value.values()), is_tabular=False)
