@@ -76,6 +76,7 @@ FORMATS: Final = {
     "moon.py": "is_waxing",
     "track 07.mp3": "kind:audio blackbird",
     "gate-code.enex": "padlock graphite",
+    "frogs.jex": "spawn lower pond hatches",
     "lapwing.fb2": "lapwings furrows",
     "plumber.vcf": "Okafor mends the standpipe",
     "feeds.opml": "heritage potato growers",

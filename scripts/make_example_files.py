@@ -9,6 +9,7 @@ text files beside them are written by people.
 import io
 import struct
 import sys
+import tarfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -219,11 +220,34 @@ def mp3() -> bytes:
     return b"ID3\x04\0\0" + size + frames + b"\xff\xfb\x90\0" + bytes(413)
 
 
+def jex() -> bytes:
+    """A note in an export of Joplin, its notebook, its tag, and what joins the two."""
+    note, notebook, tag = "b" * 32, "a" * 32, "d" * 32
+    said = "The spawn in the lower pond hatches about two weeks after the last frost."
+    items = (
+        (1, note, f"Frog spawn\n\n{said}\n\n", f"parent_id: {notebook}\n"),
+        (2, notebook, "Ponds\n\n", ""),
+        (5, tag, "wildlife\n\n", ""),
+        (6, "c" * 32, "", f"note_id: {note}\ntag_id: {tag}\n"),
+    )
+    out = io.BytesIO()
+    target = tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT)  # noqa: SIM115
+    for kind, ident, text, more in items:
+        day = "2026-04-11T09:30:00.000Z"
+        data = f"{text}id: {ident}\n{more}created_time: {day}\ntype_: {kind}".encode()
+        member = tarfile.TarInfo(f"{ident}.md")
+        member.size = len(data)
+        target.addfile(member, io.BytesIO(data))
+    # Closing it would fill it up to 10 KB.
+    return out.getvalue() + bytes(2 * tarfile.BLOCKSIZE)
+
+
 def files() -> dict[str, bytes]:
     """Every file by its name."""
     seeds: list[list[str | float]] = [["seed", "grams"], ["scorzonera", 12.5], ["beetroot", 30.0]]
     odt = "<text:p>The compost heap is turned when a rod in its middle is cold.</text:p>"
     return {
+        "frogs.jex": jex(),
         "rules.docx": docx(),
         "tenants.xlsx": xlsx(),
         "grafting.pptx": pptx(),

@@ -40,8 +40,8 @@ def test_every_question_finds_its_file_first(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.returncode == 0
-    assert "$ kb add examples\n57 added, 2 skipped of 59 scanned" in done.stdout
-    assert "50 of 50 found" in done.stdout
+    assert "$ kb add examples\n58 added, 2 skipped of 60 scanned" in done.stdout
+    assert "51 of 51 found" in done.stdout
     assert not (tmp_path / "not-this").exists()
 
 

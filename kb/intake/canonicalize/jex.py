@@ -45,7 +45,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         )
         title = heading(2, note.title) or "## Untitled"
         blocks += [title, "  \n".join(filter(None, facts)), without_headings(note.text)]
-    date = max((note.modified or "" for note in notes), default="") or None
+    date = max((note.modified or note.created or "" for note in notes), default="") or None
     return finish(blocks, name, MIME, date=date, is_titled=False)
 
 
