@@ -50,6 +50,11 @@ def _usage_code(error: click.UsageError) -> int:
         from kb_cli.wrong_option import sentence_of
 
         _say(sentence_of(error))
+    elif error.ctx is not None and (name := getattr(error, "command_name", None)):
+        # Of a group of commands. click before 8.4 has no such error.
+        from kb_cli.wrong_command import sentence_of as sentence_of_command
+
+        _say(sentence_of_command(name, getattr(error.ctx.command, "commands", ())))
     else:
         _say(_sentence(error.format_message()))
     path = error.ctx.command_path if error.ctx else "kb"

@@ -125,13 +125,15 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kb_cli.synonyms import command_words
+            from kb_cli.synonyms import SYNONYMS, command_words
 
             args = command_words(args)
             if args[0].startswith("--"):
                 super().parse_args(ctx, args)  # --help or --version, which end the command
             elif args[0] not in COMMANDS:
-                raise click.UsageError(_unknown(args[0]), ctx)
+                from kb_cli.wrong_command import sentence_of
+
+                raise click.UsageError(sentence_of(args[0], COMMANDS, (*SYNONYMS, "help")), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -159,19 +161,6 @@ def _show_examples(command: click.Command, name: str) -> None:
     example = EXAMPLES.get(name)
     if example is not None and "Example:" not in (command.epilog or ""):
         command.epilog = f"{command.epilog or ''}\n\n\b\nExample: {example}".strip("\n")
-
-
-def _unknown(name: str) -> str:
-    import difflib
-
-    from kb_cli.synonyms import SUGGESTED, SYNONYMS
-
-    words = (*COMMANDS, *SYNONYMS, *SUGGESTED, "help")
-    starts = [command for command in COMMANDS if command.startswith(name)]
-    near = difflib.get_close_matches(name, words, n=2, cutoff=0.6)
-    names = dict.fromkeys(SUGGESTED.get(word, word) for word in (*starts, *near))
-    meant = " or ".join(repr(known) for known in names)
-    return f"there is no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:

@@ -18,8 +18,14 @@ SYNONYMS: Final = {
     "sync": "sync-all",
     "version": "--version",
 }
-# What removes is only suggested: nobody should remove by a word that they guessed.
-SUGGESTED: Final = {"remove": "rm", "delete": "rm", "del": "rm"}
+# Words that people type for one another. They are only suggested: nobody should remove, or make
+# anything, by a word that they guessed.
+ALIKE: Final = (
+    ("ls", "list"),
+    ("show", "get", "cat", "view", "read"),
+    ("add", "new", "create", "make"),
+    ("rm", "remove", "delete", "del"),
+)
 
 
 def command_words(args: list[str]) -> list[str]:

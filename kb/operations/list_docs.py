@@ -32,6 +32,7 @@ Cursor = Annotated[
         pattern="^[0-9]{1,18}\\.d[0-9a-f]{1,63}$",
         max_length=84,
         description="The next_cursor of the page before; without it, the first page.",
+        extra={"expects": "a cursor is the next_cursor of the page before"},
     ),
 ]
 _Place = tuple[int, str]

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _R = TypeVar("_R", bound=Struct)
 Run = Callable[["Spaces", Any, Scope], Any]
 _BY_AGENTS: Final = "ByAgents"
+_PLACE: Final = " - at `$."
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length")
 
 
@@ -231,12 +232,31 @@ def request_from(
     try:
         return convert(values, request)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$.")
+        what, _, path = wrong_value(request, error).partition(_PLACE)
         name = re.split(r"[^a-z_]", path)[0]
         hint = get_type_hints(request, include_extras=True).get(name)
         extra = field_type(hint).extra if hint else {}
-        what = extra.get("expects", what)
         raise UsageError(f"{shown(name, extra)}: {what}" if name else what) from error
+
+
+def wrong_value(record: type[Struct], error: msgspec.ValidationError) -> str:
+    """The error, with its place; by what the field expects where that is said, not by a pattern."""
+    what, at, path = str(error).partition(_PLACE)
+    name = re.split(r"[^a-z_]", path)[0]
+    names = {field.encode_name: field.name for field in msgspec.structs.fields(record)}
+    if not at or name not in names:
+        return str(error)
+    field = field_type(get_type_hints(record, include_extras=True)[names[name]])
+    choices = _choices(field.kind) if what.startswith("Invalid enum value") else ()
+    listed = f"; it is one of {', '.join(map(str, choices))}" if choices else ""
+    return f"{field.extra.get('expects', what)}{listed}{at}{path}"
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    """The values of a Literal, or of a tuple of them."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return _choices(field_type(get_args(kind)[0]).kind) if get_origin(kind) is tuple else ()
 
 
 def parameter_of(hint: Any, name: str) -> str:

@@ -30,7 +30,7 @@ from kb.operations import (
     topics,
 )
 from kb.operations.failure import Failed, failed, failed_by
-from kb.operations.operation import Operation, Tool
+from kb.operations.operation import Operation, Tool, wrong_value
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
@@ -181,6 +181,7 @@ def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
             return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
         return decode_json(text, tool.input)
     except msgspec.ValidationError as error:
-        return failed("invalid_input", f"{error}{_known_fields(tool, text, str(error))}")
+        said = wrong_value(tool.input, error)
+        return failed("invalid_input", f"{said}{_known_fields(tool, text, said)}")
     except (msgspec.MsgspecError, UnicodeError, TypeError, RecursionError):
         return failed("invalid_input", "the arguments are not a JSON object in UTF-8")

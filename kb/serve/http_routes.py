@@ -16,6 +16,7 @@ from kb.model.decoding import convert, decode_json
 from kb.model.doc import Scope
 from kb.model.token import Role, role_allows
 from kb.operations.failure import Failed, failed, failed_by
+from kb.operations.operation import wrong_value
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
 from kb.serve.sessions import Sessions
@@ -233,7 +234,7 @@ def _from_query(
     try:
         return convert(parameters, record, strict=False)
     except msgspec.ValidationError as error:
-        wrong = refusal_of(failed("invalid_input", str(error)))
+        wrong = refusal_of(failed("invalid_input", wrong_value(record, error)))
         names = {field: name for name, field in fields.items()}
         wrong.field = names.get(wrong.field or "", wrong.field)
         raise wrong from error
@@ -250,7 +251,7 @@ def _from_body(record: type[Struct] | None, body: bytes) -> object:
     try:
         return decode_json(body, record)
     except msgspec.ValidationError as error:
-        raise refusal_of(failed("invalid_input", str(error))) from error
+        raise refusal_of(failed("invalid_input", wrong_value(record, error))) from error
 
 
 def answered(result: Struct | Failed) -> Reply:

@@ -28,11 +28,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "2. Trim it.\n\n"
         + "A long line that its writer broke for want of room, and that goes\non. "
         * 9,
+        "rtl.md": "# الضوء\n\nالضوء القطبي بعيد.\n",
         "log.md": f"# The log\n\n{FILLER}\n\nThen a zebrafish came aboard.\n\n{FILLER}",
     }.items():
         (folder / name).write_text(text)
     home = Home(folder / "home")
-    files = [folder / name for name in ("boat.md", "table.md", "list.md", "log.md")]
+    files = [folder / name for name in ("boat.md", "table.md", "list.md", "rtl.md", "log.md")]
     pdf = EXAMPLES / "house" / "energy-survey.pdf"
     assert home.run("add", *files, pdf).code == 0
     with serving(home) as running:
@@ -72,6 +73,20 @@ def test_a_hit_keeps_its_lines_and_lists(page: Page) -> None:
     assert page.texts(".hit .passage > .item") == rows[2:6]
     assert "goes on. A long" in rows[6]
     assert len(rows) == 7
+
+
+def test_a_text_runs_as_its_script_does(page: Page) -> None:
+    """Arabic begins at the right, and its full stop stands at the left."""
+    page.open("#/search?q=القطبي&mode=lexical")
+    page.says(".hit h2", lambda texts: texts == ["الضوء"])
+    left = (
+        "const line = [...document.querySelectorAll('.hit .passage > *')].at(-1);"
+        "const text = [...line.childNodes].at(-1); const range = document.createRange();"
+        "range.setStart(text, text.length - 1); range.setEnd(text, text.length);"
+        "const whole = document.createRange(); whole.selectNodeContents(line);"
+        "return range.getBoundingClientRect().left - whole.getBoundingClientRect().left"
+    )
+    assert abs(page.run(left)) < 2
 
 
 def test_only_the_last_answer_is_shown(page: Page) -> None:

@@ -62,6 +62,12 @@ def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
     [
         ("search", "say what to search for, as in: kb search boiler quote; or give --batch FILE"),
         ("tagz", "there is no command 'tagz'"),
+        ("delet x", "there is no command 'delet'; did you mean 'rm'?"),
+        ("create", "there is no command 'create'; did you mean 'add' or 'new'?"),
+        ("token create", "there is no command 'create'; did you mean 'add'?"),
+        ("note show x", "there is no command 'show'; did you mean 'get'?"),
+        ("registry lst", "there is no command 'lst'; did you mean 'ls'?"),
+        ("pack remove x", "there is no command 'remove'; did you mean 'rm'?"),
         ("--space project ls", "no .kb/ folder here or above; `kb init --project` makes one here"),
     ],
 )

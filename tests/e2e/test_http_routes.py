@@ -192,6 +192,8 @@ def test_an_error_is_a_problem(server: Running) -> None:
     }
     assert server.get("/v1/search").json["field"] == "q"
     assert server.get("/v1/search?q=a&q=b").json["field"] == "q"
+    assert "a date is written as" in server.get("/v1/search?q=a&since=May").json["detail"]
+    assert "hybrid, lexical, dense" in server.get("/v1/search?q=a&mode=fast").json["detail"]
     assert server.get("/v1/docs/d0000").status == 404
     assert server.get("/v1/docs/c0000").status == 404
     assert server.get("/v1/docs/d").json["code"] == "ambiguous_id"

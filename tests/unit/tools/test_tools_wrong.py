@@ -28,6 +28,25 @@ def test_an_unknown_tool(home: ToolsHome, name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("kb_search", {"query": "x", "since": "May"}, "a date is written as 2026-11-22"),
+        ("kb_search", {"query": "x", "cursor": "bad"}, "a cursor is the next_cursor of an answer"),
+        ("kb_list_docs", {"cursor": "bad"}, "a cursor is the next_cursor of the page before"),
+        ("kb_search", {"query": "x", "mode": "fast"}, "it is one of hybrid, lexical, dense"),
+        ("kb_search", {"query": "x", "kinds": ["cat"]}, "it is one of file, stdin, url"),
+    ],
+)
+def test_an_invalid_input_says_what_would_do(
+    home: ToolsHome, name: str, arguments: dict[str, object], told: str
+) -> None:
+    """In words rather than by a pattern, and with the values that there are."""
+    message = home.error(name, **arguments)["message"]
+    assert told in message
+    assert "regex" not in message
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "field"),
     [
         ("kb_search", {}, "query"),
