@@ -122,7 +122,11 @@ def _both_near(among: int, count: int, share: float, scored: "Method | None" = N
 
 def _shown(pool: Pool) -> Array:
     """Today's scores on the scale that the engine shows, which is steeper at the top."""
-    share = (_K + 1) * pool.today
+    return _as_shown(pool.today)
+
+
+def _as_shown(fused_scores: Array) -> Array:
+    share = (_K + 1) * fused_scores
     return (_SHOWN_K + 1) * share / (_K + 1 + (_SHOWN_K - _K) * share)
 
 
@@ -237,6 +241,16 @@ FAMILIES: Final[Mapping[str, Mapping[str, Method]]] = {
         )
         for among, count, share in ((50, 5, 0.2), (100, 10, 0.2), (100, 10, 0.3))
         for covering in (0.3, 0.5)
+    },
+    "shown scores of the nearest, and coverage": {
+        f"{among}, {count}, {share}; {covering}": _both_near(
+            among,
+            count,
+            share,
+            lambda pool, covering=covering: _as_shown(_covering(covering)(pool)),
+        )
+        for among, count, share in ((50, 5, 0.2), (100, 10, 0.3))
+        for covering in (0.2, 0.3, 0.4)
     },
     "scores of the nearest, and delta": {
         f"{among}, {count}, {share}; {delta}": _both_near(among, count, share, _plus(delta))
