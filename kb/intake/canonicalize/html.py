@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kb.errors import EmptySource
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
-from kb.intake.canonicalize.html_blocks import mark_blocks, put_back, shown
+from kb.intake.canonicalize.html_blocks import has_frame, mark_blocks, put_back, shown
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
@@ -76,8 +76,9 @@ def _markdown(page: str, tree: "HtmlElement | None") -> str:
         return visible_text(page)
     from lxml import html as lxml_html
 
+    is_plain = not has_frame(tree)
     marked = mark_blocks(tree, page)
-    article = put_back(_article(tree), marked)
+    article = put_back(_article(tree, is_plain=is_plain), marked)
     seen = visible_text(lxml_html.tostring(tree, encoding="unicode") if marked.blocks else page)
     return shown(_fuller(article, seen), marked)
 
@@ -179,7 +180,7 @@ def _chars(element: "HtmlElement") -> int:
     return sum(len(text.strip()) for text in texts)
 
 
-def _article(tree: "HtmlElement") -> str:
+def _article(tree: "HtmlElement", *, is_plain: bool) -> str:
     """The main text as markdown by trafilatura; empty where it finds none, or would spoil it."""
     import logging
 
@@ -197,7 +198,7 @@ def _article(tree: "HtmlElement") -> str:
             include_links=False,
             include_images=False,
             include_tables=True,
-            favor_recall=True,
+            favor_recall=is_plain,
             deduplicate=False,
             with_metadata=False,
         )

@@ -67,6 +67,11 @@ class MarkedBlock(Struct, frozen=True):
     """Whether it stands in a menu, a sidebar or the like."""
 
 
+def has_frame(tree: "HtmlElement") -> bool:
+    """Whether anything on the page is a menu, a sidebar, a foot or the like, by its own account."""
+    return any(map(_frames, tree.iter("*")))
+
+
 def mark_blocks(tree: "HtmlElement", page: str) -> MarkedBlocks:
     """Put a paragraph with a name in the place of each block of code and each table of data."""
     mark = f"kbblock{zlib.crc32(page.encode('utf-8', 'replace')):08x}n"
@@ -235,11 +240,15 @@ def _is_framed(element: "HtmlElement") -> bool:
     for above in element.iterancestors():
         if above.tag in ("body", "main", "article"):
             return False
-        names = f"{above.get('class') or ''} {above.get('id') or ''}"
-        if (
-            above.tag in _FRAME
-            or (above.get("role") or "").lower() in _FRAME_ROLES
-            or _FRAME_NAME.search(names)
-        ):
+        if _frames(above):
             return True
     return False
+
+
+def _frames(element: "HtmlElement") -> bool:
+    names = f"{element.get('class') or ''} {element.get('id') or ''}"
+    return (
+        element.tag in _FRAME
+        or (element.get("role") or "").lower() in _FRAME_ROLES
+        or _FRAME_NAME.search(names) is not None
+    )
