@@ -80,7 +80,7 @@ def mark_blocks(tree: "HtmlElement", page: str) -> MarkedBlocks:
         return marked
     near: list[HtmlElement] = []
     gone: set[HtmlElement] = set()
-    for element in list(tree.iter("pre", "table", *_PROSE)):
+    for element in list(tree.iter("pre", "table", "div", *_PROSE)):
         if element in gone:
             continue
         if element.tag in _PROSE:
@@ -177,7 +177,21 @@ def _replace(element: "HtmlElement", name: str) -> None:
 
 def _markdown(element: "HtmlElement") -> str:
     """The block of code or the table; empty for what is neither."""
+    if element.tag == "div":
+        return _code_of_lines(element)
     return _code(element) if element.tag == "pre" else _table(element)
+
+
+def _code_of_lines(element: "HtmlElement") -> str:
+    """The code of Doxygen, which has a block for each line; empty for any other block."""
+    if "fragment" not in (element.get("class") or "").split():
+        return ""
+    lines = [line for line in element.iterchildren("div") if line.get("class") == "line"]
+    texts = []
+    for line in lines:
+        numbers = line.xpath(".//span[contains(@class, 'lineno')]")
+        texts.append(_text(line).removeprefix(_text(numbers[0]) if numbers else ""))
+    return fenced("\n".join(texts).replace("\xa0", " "), "") if any(texts) else ""
 
 
 def _code(element: "HtmlElement") -> str:

@@ -1,0 +1,38 @@
+"""Which markup of a page is layout alone? It is taken away before the page is read."""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
+
+_HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+
+def without_layout(tree: "HtmlElement") -> bool:
+    """Take away the signs of links to headings, and lists of sections; say whether any was there.
+
+    `¶` beside a heading is no word of it. A list whose items all hold headings gives a page its
+    look; its sections are none the less sections.
+    """
+    signs = [link for link in tree.iter("a") if _is_sign(link)]
+    for link in signs:
+        link.drop_tree()
+    layout = [found for found in tree.iter("ul", "ol") if _is_of_sections(found)]
+    for element in layout:
+        for item in element.iterchildren("li"):
+            item.tag = "div"
+        element.tag = "div"
+    return bool(signs or layout)
+
+
+def _is_sign(link: "HtmlElement") -> bool:
+    """Whether the link leads to a place of the page, and says nothing."""
+    if not (link.get("href") or "").startswith("#"):
+        return False
+    text = "".join(link.itertext()).strip()
+    return bool(text) and not any(map(str.isalnum, text))
+
+
+def _is_of_sections(element: "HtmlElement") -> bool:
+    items = list(element.iterchildren("li"))
+    return bool(items) and all(next(item.iter(*_HEADINGS), None) is not None for item in items)
