@@ -10,7 +10,7 @@ from kb.errors import EmptySource
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
 from kb.intake.canonicalize.html_blocks import has_frame, mark_blocks, put_back, shown
-from kb.intake.canonicalize.html_layout import without_layout
+from kb.intake.canonicalize.html_layout import reference_part, without_layout
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
@@ -87,7 +87,10 @@ def _markdown(page: str, tree: "HtmlElement | None") -> str:
 
     is_plain = not has_frame(tree)
     is_changed = without_layout(tree)
+    reference = reference_part(tree)
     marked = mark_blocks(tree, page)
+    if reference is not None:
+        return shown(visible_text(lxml_html.tostring(reference, encoding="unicode")), marked)
     article = put_back(_article(tree, is_plain=is_plain), marked)
     if is_changed or marked.blocks:
         page = lxml_html.tostring(tree, encoding="unicode")
