@@ -50,6 +50,8 @@ _HEADINGS_MAX: Final = 200
 _PUBLISHED: Final = frozenset(("published", "dt-published"))
 _JSON_DATE: Final = re.compile(r'"datePublished"\s{0,20}:\s{0,20}"([^"\n]{4,40})"')
 _ALL_KEPT: Final = "it is nested too deeply, or too large; all its text was kept, not the article"
+# A span of code, or a sign with the backslashes that trafilatura put before it.
+_ESCAPED: Final = re.compile(r"\\+`|`[^`]*`|(?P<escaped>\\+[*_~\[\]<])")
 _LOUD: Final = ("trafilatura", "courlan", "htmldate", "justext", "charset_normalizer")
 
 
@@ -221,7 +223,27 @@ def _article(tree: "HtmlElement", *, is_plain: bool) -> str:
         raise
     except Exception:  # noqa: BLE001  whatever it trips over, the visible text is still there
         return ""
-    return markdown or ""
+    return _without_escapes(markdown or "")
+
+
+def _without_escapes(markdown: str) -> str:
+    r"""The words as they stand on the page: `Py_ssize_t` is no `Py\_ssize\_t`.
+
+    What would begin a heading or code keeps its backslash, and code keeps all of its own.
+    """
+    lines = markdown.split("\n")
+    is_code = False
+    for at, line in enumerate(lines):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and "\\" in line:
+            lines[at] = _ESCAPED.sub(_unescaped, line)
+    return "\n".join(lines)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    text = match[0]
+    return "\\" * ((len(text) - 2) // 2) + text[-1] if match["escaped"] else text
 
 
 def _title(tree: "HtmlElement") -> str:
