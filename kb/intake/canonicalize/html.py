@@ -94,10 +94,11 @@ def _markdown(page: str, tree: "HtmlElement | None") -> str:
     if reference is not None:
         return shown(visible_text(lxml_html.tostring(reference, encoding="unicode")), marked)
     article = put_back(_article(tree, is_plain=is_plain), marked)
-    if is_changed or marked.blocks:
-        page = lxml_html.tostring(tree, encoding="unicode")
-    seen = visible_text(page)
-    return shown(_fuller(article, seen), marked)
+    if len(article) < _THIN_CHARS or not _HEADING.search(article):
+        if is_changed or marked.blocks:
+            page = lxml_html.tostring(tree, encoding="unicode")
+        article = _fuller(article, visible_text(page))
+    return shown(article, marked)
 
 
 def _fuller(article: str, seen: str) -> str:
@@ -107,7 +108,7 @@ def _fuller(article: str, seen: str) -> str:
     """
     if len(article) < _THIN_CHARS:
         return seen or article
-    if _HEADING.search(article) or _ink(seen) > _SAME_SHARE * _ink(article):
+    if _ink(seen) > _SAME_SHARE * _ink(article):
         return article
     return _with_headings(article, seen)
 

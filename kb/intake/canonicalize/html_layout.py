@@ -19,7 +19,7 @@ _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
 def without_layout(tree: "HtmlElement") -> bool:
-    """Take away menus, signs of links to headings, and lists of sections; say whether any was there.
+    """Take away menus, signs of links and lists of sections; say whether any was there.
 
     `¶` beside a heading is no word of it. A list whose items all hold headings gives a page its
     look; its sections are none the less sections.

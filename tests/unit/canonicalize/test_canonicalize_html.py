@@ -79,8 +79,7 @@ def test_titles(head: str, title: str) -> None:
         ("<title>Apple pie</title>", "<h1>Apple</h1>", "Apple pie"),
         ("<title>open - files - Example</title>", '<h1>open - files<a href="#o">¶</a></h1>', None),
         (
-            '<title>x</title><meta property="og:title" content="Example: Setup">'
-            '<meta property="og:site_name" content="Example">',
+            '<meta property="og:title" content="A: Setup"><meta property="og:site_name" content="A">',
             "",
             "Setup",
         ),
