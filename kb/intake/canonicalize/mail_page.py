@@ -1,7 +1,6 @@
 """What does the HTML of a mail say that is new? Its text, with quoted mails counted."""
 
 import contextlib
-import re
 from typing import Final
 
 from kb.errors import EmptySource

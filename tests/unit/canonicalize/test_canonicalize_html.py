@@ -79,9 +79,9 @@ def test_titles(head: str, title: str) -> None:
         ("<title>Apple pie</title>", "<h1>Apple</h1>", "Apple pie"),
         ("<title>open - files - Example</title>", '<h1>open - files<a href="#o">¶</a></h1>', None),
         (
-            '<meta property="og:title" content="A: Setup"><meta property="og:site_name" content="A">',
+            '<meta property="og:title" content="A: Go"><meta property="og:site_name" content="A">',
             "",
-            "Setup",
+            "Go",
         ),
         (
             '<title>Setup it - Example</title><meta property="og:site_name" content="Example">',
