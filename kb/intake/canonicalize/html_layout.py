@@ -65,7 +65,7 @@ def _is_of_sections(element: "HtmlElement") -> bool:
 def reference_part(tree: "HtmlElement") -> "HtmlElement | None":
     """What holds the text of a page that Javadoc or Doxygen made; None on any other page.
 
-    All of it is wanted, though it is no prose: an extraction of articles keeps half. Its tables
+    All of it is wanted, though it is no prose, which an extraction of articles drops. Its tables
     and signatures become such as are known by their tags.
     """
     path = next(filter(None, map(_path, tree.iter("meta"))), "")
