@@ -14,7 +14,7 @@ MULTILINGUAL_STAMP := $(VENV)/.multilingual
 # Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres bench-warm
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html bench-articles histories-postgres bench-postgres bench-warm
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -44,6 +44,7 @@ help:
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-postgres  what a home on PostgreSQL costs beside one on LMDB"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
+	@echo "make bench-articles how well kb finds the articles of pages marked by hand, in DATA, a folder"
 	@echo "make bench-html    which words of the web pages in DATA, a folder, kb keeps beside trafilatura"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
 	@echo "make bench-definitions  how many definitions of the source code in DATA, folders, are headings, by both readers, beside ctags"
@@ -180,6 +181,9 @@ bench-postgres: $(STAMP)
 
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)
+
+bench-articles: $(STAMP)
+	$(BIN)/python tests/bench/bench_articles.py $(DATA)
 
 bench-html: $(STAMP)
 	$(BIN)/python tests/bench/bench_html.py $(DATA)

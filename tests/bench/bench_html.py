@@ -18,7 +18,7 @@ _MANY = 20
 
 
 def words(text: str) -> Counter[str]:
-    return Counter(re.findall(r"\w+", text.lower()))
+    return Counter(re.findall(r"\w+", text.lower().replace("\\", "")))
 
 
 def by_trafilatura(data: bytes) -> str:

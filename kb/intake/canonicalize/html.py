@@ -2,12 +2,15 @@
 
 import contextlib
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import EmptySource
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
-from kb.intake.canonicalize.html_blocks import mark_blocks, put_back, shown
+from kb.intake.canonicalize.html_blocks import has_frame, mark_blocks, put_back, shown
+from kb.intake.canonicalize.html_layout import reference_part, without_layout
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
@@ -39,8 +42,16 @@ _DATE_META: Final = (
     "publishdate",
     "date",
 )
+# Between a page's name and its site's: a mark with blanks round it, or a colon.
+_SEPARATOR: Final = re.compile(r"(?:\s+[|/~•·»«›‹–—:-]+|:)\s+")
+_ENDS_SEPARATED: Final = re.compile(r"(?:\s[|/~•·»«›‹–—:-]{1,9}|:)\s$")
+_HOME: Final = re.compile(r"(?:https?://[^/?#]*)?/?(?:index\.\w{1,9})?", re.IGNORECASE)
+_HEADINGS_MAX: Final = 200
+_PUBLISHED: Final = frozenset(("published", "dt-published"))
 _JSON_DATE: Final = re.compile(r'"datePublished"\s{0,20}:\s{0,20}"([^"\n]{4,40})"')
 _ALL_KEPT: Final = "it is nested too deeply, or too large; all its text was kept, not the article"
+# A span of code, or a sign with the backslashes that trafilatura put before it.
+_ESCAPED: Final = re.compile(r"\\+`|`[^`]*`|(?P<escaped>\\+[*_~\[\]<])")
 _LOUD: Final = ("trafilatura", "courlan", "htmldate", "justext", "charset_normalizer")
 
 
@@ -76,10 +87,18 @@ def _markdown(page: str, tree: "HtmlElement | None") -> str:
         return visible_text(page)
     from lxml import html as lxml_html
 
+    is_plain = not has_frame(tree)
+    is_changed = without_layout(tree)
+    reference = reference_part(tree)
     marked = mark_blocks(tree, page)
-    article = put_back(_article(tree), marked)
-    seen = visible_text(lxml_html.tostring(tree, encoding="unicode") if marked.blocks else page)
-    return shown(_fuller(article, seen), marked)
+    if reference is not None:
+        return shown(visible_text(lxml_html.tostring(reference, encoding="unicode")), marked)
+    article = put_back(_article(tree, is_plain=is_plain), marked)
+    if len(article) < _THIN_CHARS or not _HEADING.search(article):
+        if is_changed or marked.blocks:
+            page = lxml_html.tostring(tree, encoding="unicode")
+        article = _fuller(article, visible_text(page))
+    return shown(article, marked)
 
 
 def _fuller(article: str, seen: str) -> str:
@@ -89,7 +108,7 @@ def _fuller(article: str, seen: str) -> str:
     """
     if len(article) < _THIN_CHARS:
         return seen or article
-    if _HEADING.search(article) or _ink(seen) > _SAME_SHARE * _ink(article):
+    if _ink(seen) > _SAME_SHARE * _ink(article):
         return article
     return _with_headings(article, seen)
 
@@ -179,7 +198,7 @@ def _chars(element: "HtmlElement") -> int:
     return sum(len(text.strip()) for text in texts)
 
 
-def _article(tree: "HtmlElement") -> str:
+def _article(tree: "HtmlElement", *, is_plain: bool) -> str:
     """The main text as markdown by trafilatura; empty where it finds none, or would spoil it."""
     import logging
 
@@ -197,7 +216,7 @@ def _article(tree: "HtmlElement") -> str:
             include_links=False,
             include_images=False,
             include_tables=True,
-            favor_recall=True,
+            favor_recall=is_plain,
             deduplicate=False,
             with_metadata=False,
         )
@@ -205,19 +224,66 @@ def _article(tree: "HtmlElement") -> str:
         raise
     except Exception:  # noqa: BLE001  whatever it trips over, the visible text is still there
         return ""
-    return markdown or ""
+    return _without_escapes(markdown or "")
+
+
+def _without_escapes(markdown: str) -> str:
+    r"""The words as they stand on the page: `Py_ssize_t` is no `Py\_ssize\_t`.
+
+    What would begin a heading or code keeps its backslash, and code keeps all of its own.
+    """
+    lines = markdown.split("\n")
+    is_code = False
+    for at, line in enumerate(lines):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and "\\" in line:
+            lines[at] = _ESCAPED.sub(_unescaped, line)
+    return "\n".join(lines)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    text = match[0]
+    return "\\" * ((len(text) - 2) // 2) + text[-1] if match["escaped"] else text
 
 
 def _title(tree: "HtmlElement") -> str:
-    """og:title or the title element, less the site's name where the h1 shows where it begins."""
-    h1 = _words(tree, "h1")
-    title = _meta(tree).get("og:title") or _words(tree, "title")
-    return h1 if title.startswith(h1) and h1 else title or h1
+    """og:title or the title element, less the site's name.
+
+    What of it is no name of the site shows where it begins with a heading of the page.
+    """
+    metas = _meta(tree)
+    title = metas.get("og:title") or next(_texts(tree, "title"), "")
+    title = _without_site(title, metas.get("og:site_name", ""))
+    for tags in (("h1",), ("h2", "h3")):
+        headings = islice(_texts(tree, *tags), _HEADINGS_MAX)
+        if begun := [text for text in headings if _begins(title, text)]:
+            return max(begun, key=len)
+    return title or next(_texts(tree, "h1"), "")
 
 
-def _words(tree: "HtmlElement", tag: str) -> str:
-    element = next(tree.iter(tag), None)
-    return "" if element is None else one_line("".join(element.itertext()))
+def _without_site(title: str, site: str) -> str:
+    if site and title.startswith(site) and (match := _SEPARATOR.match(title, len(site))):
+        return title[match.end() :] or title
+    if site and title.endswith(site) and (match := _ENDS_SEPARATED.search(title[: -len(site)])):
+        return title[: match.start()] or title
+    return title
+
+
+def _begins(title: str, heading: str) -> bool:
+    return title.startswith(heading) and (
+        title == heading or _SEPARATOR.match(title, len(heading)) is not None
+    )
+
+
+def _texts(tree: "HtmlElement", *tags: str) -> Iterator[str]:
+    """What the elements of the tags say, but for those that say nothing or link to the site."""
+    for element in tree.iter(*tags):
+        link = next(element.iter("a"), None)
+        if link is not None and _HOME.fullmatch(link.get("href") or "x"):
+            continue
+        if text := one_line("".join(element.itertext())):
+            yield text
 
 
 def _meta(tree: "HtmlElement") -> dict[str, str]:
@@ -242,4 +308,18 @@ def _date(tree: "HtmlElement") -> str | None:
     for element in tree.iter("time"):
         if element.get("pubdate") is not None or element.get("itemprop") == "datePublished":
             stated.append(element.get("datetime") or "")
-    return next((date for date in map(iso_date, stated) if date), None)
+    return next(filter(None, map(iso_date, stated)), None) or _marked_date(tree)
+
+
+def _marked_date(tree: "HtmlElement") -> str | None:
+    """The date that microformats or microdata mark; None where they mark those of several days."""
+    dates = []
+    for element in tree.xpath(".//*[@itemprop='datePublished' or contains(@class, 'published')]"):
+        classes = (element.get("class") or "").split()
+        if element.get("itemprop") is None and _PUBLISHED.isdisjoint(classes):
+            continue
+        attributes = (element.get(name) for name in ("datetime", "content", "title"))
+        stated = next(filter(None, attributes), None) or one_line("".join(element.itertext()))
+        if date := iso_date(stated):
+            dates.append(date)
+    return dates[0] if len({date[:10] for date in dates}) == 1 else None

@@ -67,6 +67,11 @@ class MarkedBlock(Struct, frozen=True):
     """Whether it stands in a menu, a sidebar or the like."""
 
 
+def has_frame(tree: "HtmlElement") -> bool:
+    """Whether anything on the page is a menu, a sidebar, a foot or the like, by its own account."""
+    return any(map(_frames, tree.iter("*")))
+
+
 def mark_blocks(tree: "HtmlElement", page: str) -> MarkedBlocks:
     """Put a paragraph with a name in the place of each block of code and each table of data."""
     mark = f"kbblock{zlib.crc32(page.encode('utf-8', 'replace')):08x}n"
@@ -75,7 +80,7 @@ def mark_blocks(tree: "HtmlElement", page: str) -> MarkedBlocks:
         return marked
     near: list[HtmlElement] = []
     gone: set[HtmlElement] = set()
-    for element in list(tree.iter("pre", "table", *_PROSE)):
+    for element in list(tree.iter("pre", "table", "div", *_PROSE)):
         if element in gone:
             continue
         if element.tag in _PROSE:
@@ -172,7 +177,21 @@ def _replace(element: "HtmlElement", name: str) -> None:
 
 def _markdown(element: "HtmlElement") -> str:
     """The block of code or the table; empty for what is neither."""
+    if element.tag == "div":
+        return _code_of_lines(element)
     return _code(element) if element.tag == "pre" else _table(element)
+
+
+def _code_of_lines(element: "HtmlElement") -> str:
+    """The code of Doxygen, which has a block for each line; empty for any other block."""
+    if "fragment" not in (element.get("class") or "").split():
+        return ""
+    lines = [line for line in element.iterchildren("div") if line.get("class") == "line"]
+    texts = []
+    for line in lines:
+        numbers = line.xpath(".//span[contains(@class, 'lineno')]")
+        texts.append(_text(line).removeprefix(_text(numbers[0]) if numbers else ""))
+    return fenced("\n".join(texts).replace("\xa0", " "), "") if any(texts) else ""
 
 
 def _code(element: "HtmlElement") -> str:
@@ -235,11 +254,15 @@ def _is_framed(element: "HtmlElement") -> bool:
     for above in element.iterancestors():
         if above.tag in ("body", "main", "article"):
             return False
-        names = f"{above.get('class') or ''} {above.get('id') or ''}"
-        if (
-            above.tag in _FRAME
-            or (above.get("role") or "").lower() in _FRAME_ROLES
-            or _FRAME_NAME.search(names)
-        ):
+        if _frames(above):
             return True
     return False
+
+
+def _frames(element: "HtmlElement") -> bool:
+    names = f"{element.get('class') or ''} {element.get('id') or ''}"
+    return (
+        element.tag in _FRAME
+        or (element.get("role") or "").lower() in _FRAME_ROLES
+        or _FRAME_NAME.search(names) is not None
+    )

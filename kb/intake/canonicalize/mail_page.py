@@ -1,7 +1,6 @@
 """What does the HTML of a mail say that is new? Its text, with quoted mails counted."""
 
 import contextlib
-import re
 from typing import Final
 
 from kb.errors import EmptySource
@@ -9,7 +8,6 @@ from kb.intake.canonicalize import html
 from kb.intake.canonicalize.mail_history import QUOTED_LINES_MIN, is_forward
 from kb.intake.canonicalize.visible import visible_text
 
-_ESCAPED: Final = re.compile(r"\\\[(\d+ lines quoted)\\\]")
 _SHOWN_CHARS_MAX: Final = 4 << 20
 _QUOTES: Final = "//blockquote | //div[contains(@class, 'yahoo_quoted')]"
 
@@ -23,10 +21,9 @@ def read_page(data: bytes, name: str, charset: str | None, subject: str) -> str:
     if not is_forward(subject, page_words(page)):
         page = without_quotes(page)
     try:
-        markdown = html.read(page.encode("utf-8", "replace"), name, "utf-8").markdown
+        return html.read(page.encode("utf-8", "replace"), name, "utf-8").markdown
     except EmptySource:
         return ""
-    return _ESCAPED.sub(r"[\1]", markdown)
 
 
 def page_words(page: str) -> str:

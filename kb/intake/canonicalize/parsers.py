@@ -113,7 +113,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/html", "application/xhtml+xml"),
         extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
         read=f"{_ROOM}.html:read",
-        fingerprint="html-2",
+        fingerprint="html-3",
         is_text=True,
     ),
     "pdf": ParserPlugin(
@@ -173,12 +173,12 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         fingerprint="eml-4",
         is_text=True,
     ),
-    "outlook mail": _own("msg", version=2, msg="application/vnd.ms-outlook"),
+    "outlook mail": _own("msg", version=3, msg="application/vnd.ms-outlook"),
     "old workbook": _own("xls", version=2, xls="application/vnd.ms-excel"),
     "old document": _own("legacy", function="read_doc", doc="application/msword"),
     "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
-    "mailbox": _own("mbox", version=2, is_text=True, mbox="application/mbox"),
+    "mailbox": _own("mbox", version=3, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
     "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
     "json": _own(
@@ -231,13 +231,17 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "saved page": _own(
         "saved_page",
+        version=2,
         function="read_mhtml",
         is_text=True,
         mht="multipart/related",
         mhtml="multipart/related",
     ),
     "web archive": _own(
-        "saved_page", function="read_web_archive", webarchive="application/x-webarchive"
+        "saved_page",
+        version=2,
+        function="read_web_archive",
+        webarchive="application/x-webarchive",
     ),
     "link": _own(
         "shortcut", is_text=True, url="application/x-mswinurl", desktop="application/x-mswinurl"

@@ -71,6 +71,58 @@ def test_titles(head: str, title: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("head", "body", "title"),
+    [
+        ("<title>Setup | Example</title>", "<h1>Example</h1><h2>Setup</h2>", "Setup"),
+        ("<title>Example » Setup</title>", '<h1><a href="/">Example</a></h1>', "Example » Setup"),
+        ("<title>Apple pie</title>", "<h1>Apple</h1>", "Apple pie"),
+        ("<title>open - files - Example</title>", '<h1>open - files<a href="#o">¶</a></h1>', None),
+        (
+            '<meta property="og:title" content="A: Go"><meta property="og:site_name" content="A">',
+            "",
+            "Go",
+        ),
+        (
+            '<title>Setup it - Example</title><meta property="og:site_name" content="Example">',
+            "<h1>Setup</h1>",
+            "Setup it",
+        ),
+    ],
+)
+def test_titles_lose_the_name_of_the_site(head: str, body: str, title: str | None) -> None:
+    """A heading begins the title, or the page says what the site's name is."""
+    page = read(f"<html><head>{head}</head><body>{body}<p>{PARAGRAPH}")
+    assert page.title == (title or "open - files")
+
+
+@pytest.mark.parametrize(
+    ("body", "date"),
+    [
+        ('<abbr class="published" title="2019-09-11T12:30:39Z">11 sept.</abbr>', "2019-09-11"),
+        (
+            '<time class="entry-date published" datetime="2020-01-20">20 janvier</time>',
+            "2020-01-20",
+        ),
+        ('<span itemprop="datePublished">2020-03-18</span>', "2020-03-18"),
+        ('<i class="published">2020-01-01</i><i class="published">2020-01-02</i>', None),
+        ('<i class="unpublished">2020-01-01</i>', None),
+    ],
+)
+def test_dates_that_the_markup_marks(body: str, date: str | None) -> None:
+    """Microformats and microdata date a page, unless they date several things on it."""
+    page = read(f"<html><body>{body}<p>{PARAGRAPH}")
+    assert (page.date and page.date[:10]) == date
+
+
+def test_signs_of_markdown_are_as_on_the_page() -> None:
+    """A symbol of the text is found as it is written, a backslash of the text stays one."""
+    page = read(
+        f"<html><body><h1>Slices</h1><p>Py_ssize_t *args x[0] a\\_b <code>c\\_d</code> {PARAGRAPH}"
+    )
+    assert "Py_ssize_t *args x[0] a\\_b `c\\_d`" in page.markdown
+
+
 def test_a_page_without_title_is_named_by_its_file() -> None:
     """No title and no h1: the stem."""
     assert read(f"<html><body><p>{PARAGRAPH}", "dir/saved.html").title == "saved"

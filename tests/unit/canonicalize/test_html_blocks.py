@@ -97,3 +97,59 @@ def test_a_page_that_knows_the_names_is_read_all_the_same() -> None:
 def test_many_blocks_are_linear(block: str) -> None:
     """Twice the blocks are twice the work."""
     assert_linear(markdown, f"<p>{PROSE}</p>{block}" * 60, f"<p>{PROSE}</p>{block}" * 120)
+
+
+def test_a_page_with_frames_keeps_to_its_article() -> None:
+    """What stands below an article on a page with menus is none of it; a plain page is all text."""
+    below = '<div class="teaser"><p>Something else to read, too.</p></div>'
+    article = f"<div><h1>Setup</h1><p>{PROSE * 9}</p><p>{PROSE * 9}</p></div>{below}"
+    assert "Something else" not in markdown(f"{NAV}<article>{article}</article>")
+    assert "Something else" in markdown(f"<h1>Setup</h1><p>{PROSE}</p>{below}")
+
+
+def test_menus_are_no_text_of_short_pages() -> None:
+    """Not even where all visible text is taken; a page that is a menu stays one."""
+    links = '<div role="navigation"><a href="n">Next</a></div><div class="navfooter">Up</div>'
+    text = markdown(f"{NAV}{links}<div>Short but whole: {PROSE}</div>")
+    assert text == f"Short but whole: {PROSE.strip()}\n"
+    assert "About" in markdown(NAV)
+
+
+def test_a_list_of_sections_is_no_list() -> None:
+    """Headings within the items of a list stay headings, without the signs of their links."""
+    item = f'<li><h2 id="a">Use<a href="#a">¶</a></h2><p>{PROSE * 3}</p></li>'
+    assert "\n## Use\n" in markdown(f"<h1>Setup</h1><p>{PROSE}</p><ul>{item}{item}</ul>")
+
+
+def reference(program: str, body: str) -> str:
+    page = f'<html><head><meta name="generator" content="{program}"></head><body>{NAV}{body}</body>'
+    return read(page.encode(), "page.html").markdown
+
+
+def test_javadoc_keeps_its_summaries_and_members() -> None:
+    """Grids are tables, and members without prose are kept; tabs and menus are not."""
+    text = reference(
+        "javadoc/ClassWriter",
+        "<main><h1>Class A</h1><div role=tablist><button>All Methods</button></div>"
+        '<div class="summary-table two-column-summary"><div class="table-header col-first">Method'
+        '</div><div class="table-header col-last">Description</div><div class="col-first">'
+        '<code>open(int n)</code></div><div class="col-last">Opens it.</div></div>'
+        "<ul><li><section><h3>open</h3><div>public int open(int n)</div></section></li></ul>"
+        "</main>",
+    )
+    assert text == (
+        "# Class A\n\n| Method | Description |\n| --- | --- |\n| open(int n) | Opens it. |\n\n"
+        "### open\n\npublic int open(int n)\n"
+    )
+
+
+def test_doxygen_keeps_its_code_and_signatures() -> None:
+    """Lines of code lose their numbers, and a signature is one line of code."""
+    text = reference(
+        "Doxygen 1.9.4",
+        '<div class="contents"><h2 class="memtitle"><a href="#x">&#9670;</a>col()</h2>'
+        '<table class="memname"><tr><td>int A::col </td><td>(</td><td></td><td>)</td></tr></table>'
+        '<div class="fragment"><div class="line"><span class="lineno">    1</span>int a;</div>'
+        '<div class="line"><span class="lineno">    2</span>  a = 1;</div></div></div>',
+    )
+    assert text == "## col()\n\n```\nint A::col ()\n```\n\n```\nint a;\n  a = 1;\n```\n"
