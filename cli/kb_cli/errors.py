@@ -1,6 +1,7 @@
 """Every error as a line on standard error and an exit code, in one place."""
 
 import errno
+import re
 
 import click
 
@@ -67,8 +68,12 @@ def _say(text: str) -> None:
         click.echo(f"kb: {clean(text)}", err=True)
 
 
+def _number(match: "re.Match[str]") -> str:
+    return "is no whole number" if match[1] == "integer" else "is no number"
+
+
 def _sentence(text: str) -> str:
     """A message of click's in the shape of ours: no capital in front, no full stop behind."""
-    line = " ".join(text.split())
+    line = re.sub("is not a valid (integer|float)( range)?", _number, " ".join(text.split()))
     start = line[:1].lower() + line[1:] if line[1:2].islower() else line
     return start.removesuffix(".")

@@ -284,7 +284,7 @@ class ServerClient:
             case TimeoutError():
                 detail = "it does not answer in time"
             case ConnectionRefusedError() | socket.gaierror():
-                detail = "it cannot be reached; check that `kb serve` runs there"
+                detail = "it cannot be reached; check that `kb serve` runs there, at that port"
             case ssl.SSLCertVerificationError():
                 detail = f"its certificate is not valid ({error.verify_message})"
             case http.client.HTTPException() | ValueError():

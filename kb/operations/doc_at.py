@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from kb.errors import AmbiguousId, NotFound
@@ -19,6 +20,8 @@ from kb.store.kv import ReadTxn
 
 _SHOWN_MAX: Final = 4
 _PART_CHARS_MIN: Final = 3
+# The first ways of `_matches`, by which nobody means another file.
+_WHOLE_WAYS: Final = 2
 _ID: Final = re.compile(r"[cd][0-9a-f]{3,}")
 
 
@@ -53,14 +56,15 @@ def doc_at(homes: Sequence[OpenHome], place: str, scope: Scope, failed: list[Fai
     return doc_of(place, by_source)
 
 
-def doc_of(place: str, by_source: Mapping[str, DocId]) -> DocId:
+def doc_of(place: str, by_source: Mapping[str, DocId], *, by_part: bool = True) -> DocId:
     """The doc whose source has this path, or is the only one with this part of it.
 
-    The whole source counts first, then the end of a path, then a file's name without extension,
-    then a part of the name. Raises SharedPlace, and NoDocAt, which names the nearest; NotFound for
-    what looks like an id.
+    The whole source counts first, then the end of a path; and `by_part` a file's name without
+    extension, then a part of the name. Raises SharedPlace, and NoDocAt, which names the nearest;
+    NotFound for what looks like an id.
     """
-    sources = next(filter(None, _matches(place, by_source)), [])
+    ways = islice(_matches(place, by_source), None if by_part else _WHOLE_WAYS)
+    sources = next(filter(None, ways), [])
     if len(sources) == 1:
         return by_source[sources[0]]
     if sources:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kb.errors import NotYours
+from kb.errors import NotFound, NotYours
 from kb.home.open_home import OpenHome
 from kb.model.doc import Doc, Scope
 from kb.model.source import entry_lsid
@@ -70,12 +70,24 @@ def doc_named(txn: ReadTxn, ident: str, scope: Scope) -> Doc:
     return resolve_doc(txn, ident, scope)
 
 
-def own_doc(txn: ReadTxn, ident: str, scope: Scope) -> Doc:
-    """As `doc_named`, of a doc that is the scope's to change; an operator's are all.
+def doc_meant(txn: ReadTxn, ident: str, scope: Scope, machine: str, *, by_part: bool = True) -> Doc:
+    """As `doc_named`, or else by a path as `doc_of` knows it, of a file of `machine`."""
+    try:
+        return doc_named(txn, ident, scope)
+    except NotFound:
+        from kb.operations.doc_at import doc_of, docs_by_source
 
-    Raises NotYours for one that the scope sees and that belongs to somebody else.
+        by_source = docs_by_source(txn, scope, machine)
+        return doc_named(txn, doc_of(ident, by_source, by_part=by_part), scope)
+
+
+def own_doc(txn: ReadTxn, ident: str, scope: Scope, machine: str) -> Doc:
+    """As `doc_meant` by no part of a name, of a doc that is the scope's to change.
+
+    An operator's are all. Raises NotYours for one that the scope sees and that belongs to somebody
+    else.
     """
-    doc = doc_named(txn, ident, scope)
+    doc = doc_meant(txn, ident, scope, machine, by_part=False)
     if not is_own(doc, scope):
         raise NotYours(id=ident)
     return doc

@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kb.errors import NotFound
-
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.model.doc import Doc, Scope
-    from kb.store.kv import ReadTxn
 
 
 class ExportRequest(Struct, frozen=True, kw_only=True):
@@ -30,24 +26,14 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 
 def run(app: "App", request: ExportRequest) -> ExportResult:
     """Read what a doc says. Raises NotFound, AmbiguousId, StoreDamaged, Unreadable."""
+    from kb.operations.entries import doc_meant
     from kb.store.content.layout import slug
     from kb.store.content.originals import read_original
 
     with app.store.read() as txn:
-        doc = _doc(txn, request.ident, app.caller, app.store.machine)
+        doc = doc_meant(txn, request.ident, app.caller, app.store.machine)
     if request.raw:
         data, suffix = read_original(app.content, doc), Path(doc.raw_path or doc.source).suffix
     else:
         data, suffix = app.content.read(doc.md_path, doc.md_sha256), ".md"
     return ExportResult(data=data, file_name=f"{slug(doc.title)}{suffix}")
-
-
-def _doc(txn: "ReadTxn", ident: str, scope: "Scope", machine: str) -> "Doc":
-    from kb.operations.entries import doc_named
-
-    try:
-        return doc_named(txn, ident, scope)
-    except NotFound:
-        from kb.operations.doc_at import doc_of, docs_by_source
-
-        return doc_named(txn, doc_of(ident, docs_by_source(txn, scope, machine)), scope)

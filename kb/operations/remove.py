@@ -37,7 +37,7 @@ class RemoveResult(Struct, frozen=True, kw_only=True):
 def chosen(
     app: "App", idents: tuple[str, ...] = (), tag: str | None = None
 ) -> tuple[RemovableDoc, ...]:
-    """The docs that ids, whole or short, or the ids of entries name, or else all with a tag.
+    """The docs that ids, whole or short, ids of entries, or paths name, or else all with a tag.
 
     Only what is the caller's to remove. Raises NotFound, also for a doc that is removed already or
     that the caller does not see, NotYours, AmbiguousId, and NoSuchTag.
@@ -63,7 +63,8 @@ def _named(app: "App", idents: tuple[str, ...]) -> list[Doc]:
     from kb.operations.entries import own_doc
 
     with app.store.read() as txn:
-        docs_named = [own_doc(txn, ident, app.caller) for ident in idents]
+        machine = app.store.machine
+        docs_named = [own_doc(txn, ident, app.caller, machine) for ident in idents]
     for doc in docs_named:
         if doc.status == "tombstoned":
             raise NotFound(id=doc.doc_id)

@@ -15,7 +15,7 @@ VISIBILITIES: Final = doc.VISIBILITIES
 
 
 class SetVisibilityRequest(Struct, frozen=True, kw_only=True):
-    """A doc or an entry, by its id, and who may see it from now on."""
+    """A doc or an entry, by its id or path, and who may see it from now on."""
 
     ident: str
     visibility: Visibility
@@ -41,7 +41,7 @@ def run(app: "App", request: SetVisibilityRequest) -> SetVisibilityResult:
     from kb.operations.entries import own_doc
 
     with app.store.read() as txn:
-        doc_id = own_doc(txn, request.ident, app.caller).doc_id
+        doc_id = own_doc(txn, request.ident, app.caller, app.store.machine).doc_id
     changed = set_visibility(app.store, doc_id, request.visibility)
     if changed is None:
         raise NotFound(id=request.ident)

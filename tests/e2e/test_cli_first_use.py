@@ -68,6 +68,8 @@ def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
         ("note show x", "there is no command 'show'; did you mean 'get'?"),
         ("registry lst", "there is no command 'lst'; did you mean 'ls'?"),
         ("pack remove x", "there is no command 'remove'; did you mean 'rm'?"),
+        ("serve --port abc", "invalid value for '--port': 'abc' is no whole number"),
+        ("config set foo bar", "unknown setting foo"),
         ("--space project ls", "no .kb/ folder here or above; `kb init --project` makes one here"),
     ],
 )
@@ -88,6 +90,27 @@ def test_a_tag_that_stands_in_texts_alone(tmp_path: Path) -> None:
         told = f"no doc has the tag '{tag}', but passages mention #people: kb search "
         assert ran.err.startswith(f"kb: {told}--require-entity '#people'\n")
     assert "lian" in home.run("search", "engineer", "--require-entity", "#people").out
+
+
+def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
+    """As a file is shown by its path, what is like it is found, and it is removed.
+
+    Nothing is removed by a part of a name, which may mean another file.
+    """
+    home, folder = Home(tmp_path / "home"), tmp_path / "notes"
+    folder.mkdir()
+    for name in ("boiler", "radio"):
+        (folder / f"{name}.md").write_text(f"# The {name}\n\nThe {name} is beside the meter.\n")
+    home.run("add", folder)
+    like = home.run("similar", "notes/boiler.md", "--json", cwd=tmp_path).json
+    assert [hit["title"] for hit in like["hits"]] == ["The radio"]
+    seen = home.run("visibility", "notes/boiler.md", "public", "--json", cwd=tmp_path).json
+    assert (seen["doc_id"], seen["visibility"]) == (home.ids()["boiler.md"], "public")
+    part = home.run("rm", "boile", "--yes")
+    assert part.code == 4
+    assert str(folder / "boiler.md") in part.err
+    gone = home.run("rm", "notes/boiler.md", folder / "radio.md", "--yes", cwd=tmp_path)
+    assert (gone.code, gone.out) == (0, "2 docs removed\n")
 
 
 def test_ls_of_a_place(tmp_path: Path) -> None:

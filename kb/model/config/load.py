@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from kb.errors import ConfigError
+from kb.errors import ConfigError, UsageError
 from kb.model.config.convert import InvalidSettings, suggestion, to_settings, topics_in
 from kb.model.config.project import (
     BYTES_MAX,
@@ -289,9 +289,9 @@ def check_setting(key: str, value: Any) -> None:
     _validate(_nested(key.split("."), value), lambda _: "kb config set", of_home=True)
 
 
-def unknown_setting(key: str) -> ConfigError:
+def unknown_setting(key: str) -> UsageError:
     """The error for a name that no setting has."""
-    return ConfigError(f"unknown setting {key}{suggestion(key)}", place="kb config")
+    return UsageError(f"unknown setting {key}{suggestion(key)}")
 
 
 def restricted_settings(file: Path, data: bytes) -> list[str]:
