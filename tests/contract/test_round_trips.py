@@ -123,3 +123,17 @@ def test_few_round_trips(
     # As another process works, which has not written the chunks that it embeds.
     monkeypatch.setattr(reads.Reads, "after", forget)
     assert counted(proxy, lambda: work(pool)) <= DOCS_MAX
+
+
+def test_caches_that_are_level_say_so(app: App, tmp_path: Path) -> None:
+    """Both are heard of again after a while in which nobody has written."""
+    write(tmp_path / "one", range(1))
+    add(app, tmp_path / "one")
+    work(app.pool())
+    app.catch_up()
+    stamps = sorted(tmp_path.rglob("cache/**/registered"))
+    assert len(stamps) == 2
+    for stamp in stamps:
+        stamp.unlink()
+    app.catch_up()
+    assert sorted(tmp_path.rglob("cache/**/registered")) == stamps

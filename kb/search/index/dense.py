@@ -123,9 +123,14 @@ class DenseIndex:
         return report
 
     def is_level(self, store: Store) -> bool:
-        """Whether its files are as they were written, and up to date; opens none of them."""
+        """Whether its files are as they were written, and up to date; opens none of them.
+
+        On a home that machines share it never is: each has to say how far it is.
+        """
+        if store.node or self._is_damaged:
+            return False
         loaded = load_manifest(self.folder, self.fingerprint, self.dim)
-        if loaded is None or self._is_damaged:
+        if loaded is None:
             return False
         manifest = loaded[1]
         position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
