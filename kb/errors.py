@@ -401,13 +401,11 @@ class StoreBehind(StoreBusy):
 class StoreDenied(KbError):
     """The database of a home does not let this user in; trying again changes nothing."""
 
-    template = "{place}: {detail}; kb gives the password that libpq finds (PGPASSWORD, ~/.pgpass)"
+    template = "{place}: {detail}"
 
 
 class BucketRefused(StoreDenied):
     """The bucket of a home will not take the request: its name, the key, the region, the clock."""
-
-    template = "{place}: {detail}"
 
 
 class OwnerOnly(KbError):

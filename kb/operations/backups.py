@@ -100,13 +100,13 @@ def restore_backup(home: Path, ident: str, to: str) -> RestoreBackupResult:
     It counts as a home only when all of it is there. Raises NoBackup, AmbiguousId, BackupDamaged,
     UsageError, StoreFull, ReadOnlyHome; for a database also StoreBusy and StoreDenied.
     """
-    from kb.store.content.layout import DATABASE_SCHEMES
+    from kb.store.content.layout import is_in_database
     from kb.store.trust import trust_list
     from kb.upkeep.backup import HOME
 
     catalog, trusted = _catalog(home), trust_list()
     is_own = trusted.has_backup(catalog.find(ident) / HOME)
-    if to.startswith(DATABASE_SCHEMES):
+    if is_in_database(to):
         # The database decides who may come in.
         return RestoreBackupResult(
             restored=_restored_into_database(catalog, ident, to), is_own=True

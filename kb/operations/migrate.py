@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import NotFound, UsageError
-from kb.store.content.layout import DATABASE_SCHEMES, HomePaths
+from kb.store.content.layout import HomePaths, is_in_database
 from kb.store.content.lock import file_lock
 from kb.store.content.machine import machine_name
 from kb.store.meta import MACHINE, get_word
@@ -93,7 +93,7 @@ def run(
 
 
 def _address(target: str) -> "DatabaseAddress | None":
-    if not target.startswith(DATABASE_SCHEMES):
+    if not is_in_database(target):
         if not target:
             raise UsageError("--to is empty")
         return None

@@ -195,6 +195,39 @@ def test_one_who_was_never_there_is_told_at_once(own_server: PostgresServer) -> 
         PostgresEnvironment(database_address(own_server.home(user="nobody")))
 
 
+def test_settings_that_libpq_cannot_read(
+    address: DatabaseAddress, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are a wrong call, whoever set them: nothing is damaged, and trying again is no help."""
+    for dsn, detail in (
+        (f"{address.dsn}&bogus=1", 'invalid URI query parameter: "bogus"'),
+        (f"{address.dsn}&sslmode=bogus", 'invalid sslmode value: "bogus"'),
+        (address.dsn.replace(f":{postgres.port}", ":many"), 'invalid integer value "many"'),
+        ("postgresql:///?service=nowhere", 'definition of service "nowhere" not found'),
+    ):
+        with pytest.raises(UsageError, match=detail) as refused:
+            PostgresEnvironment(DatabaseAddress(dsn=dsn))
+        assert "try again" not in str(refused.value)
+    monkeypatch.setenv("PGSSLMODE", "bogus")
+    with pytest.raises(UsageError, match="invalid sslmode value"):
+        PostgresEnvironment(address)
+
+
+def test_who_is_never_let_in(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying again changes nothing, and the error does not speak of a password that was right."""
+    name = f"shut_out_{os.getpid()}"
+    postgres.run_sql(f"CREATE ROLE {name} NOLOGIN PASSWORD 'right-secret'")
+    monkeypatch.setenv("PGPASSWORD", "right-secret")
+    by_port = database_address(postgres.home_by_port("kb", name)).dsn
+    for dsn, detail in (
+        (by_port, "is not permitted to log in"),
+        (f"{by_port}?sslmode=require", "does not support SSL"),
+    ):
+        with pytest.raises(StoreDenied, match=detail) as denied:
+            PostgresEnvironment(DatabaseAddress(dsn=dsn))
+        assert "PGPASSWORD" not in str(denied.value)
+
+
 def test_a_wrong_password_is_not_told(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +237,7 @@ def test_a_wrong_password_is_not_told(
     postgres.run_sql(f"GRANT CREATE ON DATABASE postgres TO {name}")
     address = database_address(postgres.home_by_port(name, name))
     monkeypatch.setenv("PGPASSWORD", "wrong-secret")
-    with pytest.raises(StoreDenied, match="password") as told:
+    with pytest.raises(StoreDenied, match="PGPASSWORD") as told:
         PostgresEnvironment(address)
     assert "secret" not in str(told.value)
     monkeypatch.delenv("PGPASSWORD")

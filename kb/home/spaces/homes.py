@@ -10,7 +10,7 @@ from msgspec import Struct
 from kb.errors import UsageError
 from kb.model.config.places import user_folder
 from kb.model.search import SpaceName
-from kb.store.content.layout import DATABASE_SCHEMES, PROJECT_FOLDER
+from kb.store.content.layout import PROJECT_FOLDER, is_in_database
 
 SpaceAsked = Literal["user", "project", "all"]
 
@@ -90,7 +90,7 @@ def _projects(folder: Path) -> Iterator[Path]:
 
 def _place_of(named: str) -> Path:
     """The folder that a name of a home means; of a home in a database this machine's for it."""
-    if named.startswith(DATABASE_SCHEMES):
+    if is_in_database(named):
         from kb.store.content.database import local_folder
 
         return local_folder(named)

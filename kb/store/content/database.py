@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -45,7 +46,8 @@ def database_address(home: str) -> DatabaseAddress:
     base, mark, settings = home.partition("?")
     _, _, rest = base.partition("://")
     authority, _, path = rest.partition("/")
-    keys = [setting.partition("=")[0].casefold() for setting in settings.split("&")]
+    # libpq decodes them, too.
+    keys = [unquote(setting.partition("=")[0]).casefold() for setting in settings.split("&")]
     if ":" in authority.rpartition("@")[0] or "password" in keys or "sslpassword" in keys:
         raise UsageError(
             "the address of the home has a password, which others can see in a list of processes; "

@@ -16,8 +16,7 @@ from kb.model.ids import sha256_hex
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
 
-DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
-"""How the address of a home in a database begins."""
+_DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
 CACHES_FOLDER: Final = "homes"
 """In the user's folder of caches: where the local folders of homes in databases are."""
 ADDRESS_FILE: Final = "store.uri"
@@ -36,6 +35,21 @@ _IGNORED: Final = "".join(
     ["# What kb keeps here; the rest is for you to commit.\n"]
     + [f"/{name}\n" for name in (*_KB_FOLDERS, PACKS_FOLDER, "*.lock")]
 )
+
+
+def is_in_database(named: str) -> bool:
+    """Whether the name of a home is the address of one in a database; otherwise it is a folder.
+
+    Raises UsageError for any other address, without what it says: it may have a password.
+    """
+    if named.startswith(_DATABASE_SCHEMES):
+        return True
+    if "://" in named:
+        raise UsageError(
+            "a home is a folder, or an address as in postgresql://USER@HOST/DATABASE/NAME; this is "
+            "an address of another kind"
+        )
+    return False
 
 
 def is_project_home(home: Path) -> bool:

@@ -15,12 +15,23 @@ from kb.errors import (
     StoreDenied,
     StoreFull,
     StoreUnreachable,
+    UsageError,
 )
 
 _DETAIL_CHARS_MAX: Final = 300
+# What psycopg says where libpq cannot begin.
+_BAD_SETTINGS: Final = "connection is bad: "
 # The first two letters of an SQLSTATE are its class.
 _LOST_CLASSES: Final = ("08", "57P")
 _DENIED_CLASSES: Final = ("28", "3D")
+# While connecting libpq gives no SQLSTATE, and the server's words are in its own language; these
+# are those of libpq itself and of an English server.
+_UNPROVEN_WORDS: Final = ("authentication failed", "no password supplied")
+_DENIED_WORDS: Final = (
+    *("no pg_hba.conf entry", "is not permitted to log in", "permission denied for database"),
+    *("not currently accepting connections", "certificate", "does not support SSL"),
+)
+_WHAT_KB_GIVES: Final = "kb gives the password that libpq finds (PGPASSWORD, ~/.pgpass)"
 
 
 @contextmanager
@@ -58,19 +69,30 @@ def translated(error: psycopg.Error, place: str) -> KbError:
             return StoreDamaged(f"a table of the home is missing ({detail})", place=place)
         case errors.TooManyConnections():
             return StoreUnreachable("the database has no connection left", place=place)
-    if (error.sqlstate or "").startswith(_DENIED_CLASSES) or _is_denied(detail):
+    return _translated_by_words(error, detail, place)
+
+
+def _translated_by_words(error: psycopg.Error, detail: str, place: str) -> KbError:
+    """As `translated`, for errors that have no class of their own, as all have while connecting."""
+    state = error.sqlstate or ""
+    if _is_of_settings(error, detail):
+        return UsageError(f"{place}: {detail}")
+    if any(words in detail for words in _UNPROVEN_WORDS):
+        return StoreDenied(f"{detail}; {_WHAT_KB_GIVES}", place=place)
+    is_missing = "FATAL" in detail and "does not exist" in detail
+    is_denied = is_missing or any(words in detail for words in _DENIED_WORDS)
+    if is_denied or state.startswith(_DENIED_CLASSES):
         return StoreDenied(detail, place=place)
-    if is_lost(error) or (error.sqlstate or "").startswith(("40", "53")):
+    if is_lost(error) or state.startswith(("40", "53")):
         return StoreUnreachable(detail, place=place)
     return StoreDamaged(f"the database refused a statement ({detail})", place=place)
 
 
-def _is_denied(detail: str) -> bool:
-    # While connecting libpq gives no SQLSTATE, and the server's words are in its own language;
-    # these are those of libpq itself and of an English server.
-    wanted = ("authentication failed", "no password supplied", "no pg_hba.conf entry")
-    is_missing = "FATAL" in detail and "does not exist" in detail
-    return is_missing or any(words in detail for words in wanted)
+def _is_of_settings(error: psycopg.Error, detail: str) -> bool:
+    """Whether libpq could not read the address, a variable or a service file, and asked nobody."""
+    if error.sqlstate is not None or "connection to server" in detail:
+        return False
+    return type(error) is psycopg.ProgrammingError or detail.startswith(_BAD_SETTINGS)
 
 
 def _first_line(error: psycopg.Error) -> str:

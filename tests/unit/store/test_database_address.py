@@ -4,6 +4,7 @@ import pytest
 
 from kb.errors import UsageError
 from kb.store.content.database import DatabaseAddress, database_address
+from kb.store.content.layout import is_in_database
 
 
 @pytest.mark.parametrize(
@@ -15,12 +16,31 @@ from kb.store.content.database import DatabaseAddress, database_address
         "postgresql://h/db/pg_mine",
         "postgresql://h/db/" + "a" * 41,
         "postgresql://h/db?options=-cfoo",
+        "postgresql://h/db?%70assword=only-mine",
+        "postgresql://h/db?ssl%50assword=only-mine",
     ],
 )
 def test_addresses_that_cannot_be(bad: str) -> None:
-    """They are refused before anything is asked."""
-    with pytest.raises(UsageError):
+    """They are refused before anything is asked, and no password is told."""
+    with pytest.raises(UsageError) as refused:
         database_address(bad)
+    assert "only-mine" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "named", ["mysql://u:only-mine@h/db", "postgressql://h/db", "POSTGRESQL://h/db", "file:///x"]
+)
+def test_an_address_of_another_kind_is_no_folder(named: str) -> None:
+    """A mistyped address makes no home on this machine that nobody else sees."""
+    with pytest.raises(UsageError, match="another kind") as refused:
+        is_in_database(named)
+    assert "only-mine" not in str(refused.value)
+
+
+def test_folders_are_no_addresses() -> None:
+    """Whatever has no scheme is a folder."""
+    for named in ("notes", "/home/x/notes", "C:\\notes", "postgresql:notes"):
+        assert not is_in_database(named)
 
 
 def test_addresses() -> None:
