@@ -12,12 +12,13 @@ from kb.model.source import machine_of, path_of
 from kb.operations.locate import home_with
 from kb.operations.show import PassageInPlace, ShowRequest
 from kb.operations.show import run as show
-from kb.search.freshness import compared_file, freshness_of
+from kb.search.freshness import KEPT_BY_THE_HOME, compared_file, freshness_of
 from kb.search.hits import source_line
 from kb.store import chunks
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
+    from kb.store.store import Store
 
 
 __all__ = ["NoSource", "SourcePlace", "repository_view", "run"]
@@ -56,8 +57,9 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
     shown = result.shown
     doc = shown.doc
     home = home_with(spaces.homes, {result.space: doc.doc_id})
-    with home.store.read() as txn:
-        freshness = freshness_of(txn, doc, home.store.machine)
+    store = home.store
+    with store.read() as txn:
+        freshness = freshness_of(txn, doc, store.machine, is_shared=store.is_shared)
         chunk = (
             chunks.by_id(txn, shown.passage.chunk_id) if isinstance(shown, PassageInPlace) else None
         )
@@ -71,15 +73,17 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
         title=doc.title,
         mime=doc.mime,
         url=url,
-        file=None if url else _file(doc, ident, freshness, home.store.machine),
+        file=None if url else _file(doc, ident, freshness, store),
         line=None if url else line,
         freshness=freshness,
         warnings=result.warnings,
     )
 
 
-def _file(doc: Doc, ident: str, freshness: Freshness, machine: str) -> str:
-    file = compared_file(doc, machine)
+def _file(doc: Doc, ident: str, freshness: Freshness, store: "Store") -> str:
+    file = compared_file(doc, store.machine, is_shared=store.is_shared)
+    if file is None and store.is_shared and doc.kind in KEPT_BY_THE_HOME:
+        raise NoSource("it is kept in the database", id=ident)
     if file is None and path_of(doc.place, machine_of(doc.place)) is not None:
         raise NoSource(f"its file is on another machine: {doc.source}", id=ident)
     if file is None or not file.startswith("/"):

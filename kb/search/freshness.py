@@ -17,17 +17,22 @@ from kb.store.records import SEEN, SITE_PAGES, SOURCES
 
 # A file whose state changed is read and compared up to this size.
 _HASHED_BYTES_MAX: Final = 8 << 20
+KEPT_BY_THE_HOME: Final = ("notebook", "entry")
+"""Kinds of docs whose files lie in the folder of a home, and with the records in a database."""
 
 FileState = tuple[int, int, int, int] | Literal["gone", "unknown"]
 """Size, mtime, ctime and inode of a file, or why there are none."""
 
 
-def freshness_of(txn: ReadTxn, doc: Doc, machine: str = "") -> Freshness:
+def freshness_of(
+    txn: ReadTxn, doc: Doc, machine: str = "", *, is_shared: bool = False
+) -> Freshness:
     """Compare a doc with its file now; of a web page, report what the last sync saw.
 
-    Of a file of another machine than this one, `machine`, nothing is known.
+    Of a file of another machine than this one, `machine`, nothing is known, nor of a note or an
+    entry of a home that machines share.
     """
-    name = compared_file(doc, machine)
+    name = compared_file(doc, machine, is_shared=is_shared)
     if name is None:
         return _page_freshness(txn, doc) if doc.kind == "url" else "unknown"
     return freshness_by_state(txn, doc, file_state(name)) or _freshness_by_bytes(name, doc)
@@ -39,11 +44,14 @@ def expect_freshness(txn: ReadTxn, docs: Iterable[Doc], machine: str = "") -> No
     txn.expect("seen", (lsid_key(place) for place in places if name_of(place, machine) is not None))
 
 
-def compared_file(doc: Doc, machine: str = "") -> str | None:
+def compared_file(doc: Doc, machine: str = "", *, is_shared: bool = False) -> str | None:
     """The file that a doc is compared with; None for a web page, whose state is in the store.
 
-    None for a file of another machine, too, and for what was handed in.
+    None for a file of another machine, too, and for what was handed in; and for notes and entries
+    of a home that machines share: their places may be those of a folder that it was copied from.
     """
+    if is_shared and doc.kind in KEPT_BY_THE_HOME:
+        return None
     name = name_of(doc.place, machine)
     if name is None and doc.kind in ("topic", "pack", "entry"):
         # The place of such a doc is its name in its collection; its source is the file.

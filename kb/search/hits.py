@@ -154,7 +154,7 @@ def build_hit(
         page=first.page,
         line=source_line(doc, first),
         locator=locator_of(doc, first, text),
-        freshness=freshness_of(txn, doc, content.machine),
+        freshness=freshness_of(txn, doc, content.machine, is_shared=content.is_shared),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,

@@ -14,6 +14,7 @@ from kb.search.engine import Searcher
 from kb.search.freshness import FileState, compared_file, file_state, freshness_by_state
 from kb.store import docs
 from kb.store.kv import ReadTxn
+from kb.store.store import Store
 
 _RESULTS_MAX: Final = 1_024
 _CHARS_MAX: Final = 8 << 20
@@ -89,7 +90,7 @@ class CachingSearcher(Searcher):
             docs.expect(txn, (hit.doc_id for hit in cached.result.hits))
             if txn.last_txn() != cached.last_txn:
                 return False
-            hit_files = _hit_file_states(txn, cached.result, self._store.machine)
+            hit_files = _hit_file_states(txn, cached.result, self._store)
         if hit_files is not None:
             self._put(key, msgspec.structs.replace(cached, hit_files=hit_files))
         return hit_files is not None
@@ -114,12 +115,12 @@ def _are_unchanged(states: _FileStates) -> bool:
     return all(file_state(name) == state for name, state in states)
 
 
-def _hit_file_states(txn: ReadTxn, result: SearchResult, machine: str) -> _FileStates | None:
+def _hit_file_states(txn: ReadTxn, result: SearchResult, store: Store) -> _FileStates | None:
     """The states of the hits' files; None where a state alone does not tell a hit's freshness."""
     states: dict[str, FileState] = {}
     for hit in result.hits:
         doc = docs.get(txn, hit.doc_id)
-        name = compared_file(doc, machine) if doc else None
+        name = compared_file(doc, store.machine, is_shared=store.is_shared) if doc else None
         if doc is None or name is None:
             # The freshness of a web page comes from the store.
             continue

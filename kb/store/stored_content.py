@@ -34,6 +34,11 @@ class StoredContent:
         """This machine's name in the records of the home."""
         return self._store.machine
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is of a home in a database."""
+        return self._store.is_shared
+
     def stage(self, relative: str, data: bytes) -> None:
         """Nothing: the transaction itself writes the bytes."""
 

@@ -71,6 +71,15 @@ def migrated(node: Node, source: object, target: object, *more: str, fails: str 
     return run(argv, env={**node.env, "KB_FAILPOINTS": fails})
 
 
+def without_freshness(ran: Ran) -> str:
+    """A search's answer, but for how notes and entries compare with files."""
+    hits = [
+        {**hit, "freshness": ""} if hit["kind"] in ("notebook", "entry") else hit
+        for hit in ran.json["hits"]
+    ]
+    return json.dumps({**ran.json, "hits": hits})
+
+
 def wait_for(is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while not is_so():
@@ -130,7 +139,10 @@ def test_there_and_back(filled: Node, node: Node, tmp_path: Path) -> None:
     returned = Node(filled.folder, str(back))
     for query in QUERIES:
         command = ("search", query, "--json", "-k", "9")
-        answers = {filled.run(*command).out, returned.run(*command).out, node.run(*command).out}
+        answers = {filled.run(*command).out, returned.run(*command).out}
+        assert len(answers) == 1, query
+        # Notes and entries are in no file there.
+        answers = {without_freshness(home.run(*command)) for home in (filled, node)}
         assert len(answers) == 1, query
     assert returned.run("check").code == 0
     assert node.run("check").code == 0
@@ -203,6 +215,13 @@ def test_the_notebook_goes_on(filled: Node, node: Node, tmp_path: Path) -> None:
     """Notes are placed in the database as before in the folder, and all are in a folder again."""
     assert migrated(node, filled.home, node.home).code == 0
     assert node.run("note", "add", "--wait", "# Later\n\nPlaced in the database.\n").code == 0
+    hits = [hit for word in ("Later", "Remember") for hit in node.hits(word)[:1]]
+    assert [(hit["title"], hit["freshness"]) for hit in hits] == [
+        *(("Later", "unknown"), ("Remember", "unknown")),
+    ]
+    for hit in hits:
+        opened = node.run("open", hit["doc_id"])
+        assert (opened.code, "kept in the database" in opened.err) == (4, True), opened.err
     back = Node(node.folder, str(tmp_path / "back"))
     assert migrated(node, node.home, back.home).code == 0
     folder = Path(back.home) / "notebook"

@@ -40,6 +40,11 @@ class ContentStore(Protocol):
         """Whose files can be looked at: this machine's name, empty where no others use the home."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is of a home in a database."""
+        ...
+
     def stage(self, relative: str, data: bytes) -> None:
         """Prepare bytes that a transaction will `keep`, outside of it.
 
@@ -101,6 +106,7 @@ class ContentFiles:
     """The content files of one home. It never overwrites a file that is whole."""
 
     machine = ""
+    is_shared = False
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
