@@ -34,6 +34,8 @@ _LIBRARIES: Final = (
     *("uvicorn.loops.asyncio", "mcp", "dulwich.repo", "dulwich.porcelain", "watchfiles"),
 )
 _CLOSED: Final = b""
+_FORK_S: Final = 120.0
+"""A fork takes milliseconds; the first waits until everything is imported."""
 
 
 class Server:
@@ -163,7 +165,13 @@ def _forked(
         fds = [request.fileno(), *streams, theirs.fileno()]
         Server.forks += 1
         socket.send_fds(Server.socket_of(), [b"run"], fds)
-        return int(ours.recv(100)), ours
+    # With the other end closed here, nothing comes where the server has died.
+    ours.settimeout(_FORK_S)
+    said = ours.recv(100)
+    if not said:
+        ours.close()
+        raise RuntimeError("the process that forks has ended")
+    return int(said), ours
 
 
 def _end_of(answer: socket.socket, argv: list[str], timeout_s: float | None) -> int:

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import forked_commands
@@ -55,3 +56,21 @@ def test_an_environment_that_is_read_at_the_start_does_not_fork() -> None:
     assert forked_commands.can_fork(surroundings())
     assert not forked_commands.can_fork(surroundings(LC_ALL="C"))
     assert not forked_commands.can_fork(surroundings(PYTHONUTF8="0"))
+
+
+def test_nothing_waits_for_a_server_that_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has asked it is told, and does not wait for ever."""
+    server = forked_commands.Server
+    server.socket_of()
+    for name in ("_pid", "_socket", "_process"):
+        monkeypatch.setattr(server, name, getattr(server, name))
+    server._pid = 0
+    server.socket_of()
+    server._process.send_signal(signal.SIGSTOP)
+    dying = threading.Timer(0.3, server._process.kill)
+    dying.start()
+    with pytest.raises(RuntimeError, match="has ended"):
+        forked_commands.run([KB, "--version"], env=surroundings(), timeout_s=60)
+    dying.join()
+    server._process.wait()
+    server._socket.close()
