@@ -222,20 +222,28 @@ def locate_filters(
             locate(homes, ident, doc_finds(ident, scope), failed) for ident in filters.doc_ids
         ),
         packs=tuple(locate_pack(homes, ident, scope, failed) for ident in filters.packs),
-        linked_to=tuple(_linked(homes, ident, scope, failed) for ident in filters.linked_to),
-        links_from=tuple(_linked(homes, ident, scope, failed) for ident in filters.links_from),
+        linked_to=tuple(
+            locate_or_at(homes, ident, doc_named, scope, failed) for ident in filters.linked_to
+        ),
+        links_from=tuple(
+            locate_or_at(homes, ident, doc_named, scope, failed) for ident in filters.links_from
+        ),
         machines=tuple({home.store.machine for home in homes} - {""}),
     )
 
 
-def _linked(
-    homes: Sequence[OpenHome], named: str, scope: Scope, failed: list[FailedSpace]
+def locate_or_at(
+    homes: Sequence[OpenHome],
+    named: str,
+    finds: Callable[[str, Scope], Finds],
+    scope: Scope,
+    failed: list[FailedSpace],
 ) -> Mapping[SpaceName | None, str]:
-    """The doc at one end of a link, by id or path."""
+    """What an id names, or else the doc at a path. Raises as `locate` and `doc_at` do."""
     from kb.operations.doc_at import doc_at
 
     try:
-        return locate(homes, named, doc_named(named, scope), failed)
+        return locate(homes, named, finds(named, scope), failed)
     except NotFound:
         ident = doc_at(homes, named, scope, failed)
-        return locate(homes, ident, doc_named(ident, scope), failed)
+        return locate(homes, ident, finds(ident, scope), failed)

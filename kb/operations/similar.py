@@ -32,15 +32,14 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     """
     from kb.home.spaces.each import ask_each, homes_with_docs
     from kb.operations.budget import bounded
-    from kb.operations.locate import doc_or_chunk, home_with, id_named, locate
+    from kb.operations.locate import doc_or_chunk, home_with, locate_or_at
     from kb.operations.merge_hits import Limits, merged
     from kb.search.paging import Pager
 
     if spaces.at_least:
         spaces.reached(SearchRequest(query="", mode="dense"))
     failed = list(spaces.failed)
-    ident = id_named(spaces.homes, request.id, scope)
-    located = locate(spaces.homes, ident, doc_or_chunk(ident, scope), failed)
+    located = locate_or_at(spaces.homes, request.id, doc_or_chunk, scope, failed)
     origin = home_with(spaces.homes, located)
     seed = origin.searcher().seed(located[origin.name], scope)
     elsewhere = msgspec.structs.replace(seed, warnings=())
