@@ -192,8 +192,10 @@ class HomeLegs:
             whole, other = (query.dense.embedder.count_tokens([text])[0] for text in (word, noise))
             return whole == 1 < other
 
-        has_han = any(part.doc_freq(HAN, HAN_BREAK) >= _HAN_MIN for part in every)
-        return respelled(query.text, has_word, texts_with, knows, has_han=has_han)
+        def has_han() -> bool:
+            return any(part.doc_freq(HAN, HAN_BREAK) >= _HAN_MIN for part in every)
+
+        return respelled(query.text, has_word, texts_with, knows, has_han)
 
     def follow_lexical(self, query: PreparedQuery) -> bool:
         """Bring the lexical indexes up to date; returns as `_is_behind`."""

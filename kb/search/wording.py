@@ -36,6 +36,8 @@ WordsNear = Callable[[str, int], Iterable[str]]
 """Words of those chunks that have one which is so many edits from a word."""
 Knows = Callable[[str], bool]
 """Whether a model knows what a word means."""
+HasHan = Callable[[], bool]
+"""Whether many chunks have Han."""
 
 
 class Respelled(Struct, frozen=True, kw_only=True):
@@ -48,14 +50,18 @@ class Respelled(Struct, frozen=True, kw_only=True):
 
 
 def respelled(
-    text: str, has_word: HasWord, texts_with: TextsWith, knows: Knows, *, has_han: bool = False
+    text: str,
+    has_word: HasWord,
+    texts_with: TextsWith,
+    knows: Knows,
+    has_han: HasHan = lambda: False,
 ) -> tuple[Respelled, ...]:
     """The words of a query that no chunk has, each with the nearest that one has.
 
     Words of four letters or more may have a wrong letter, those of eight two. The last word may be
     the beginning of one. A word that a model knows is meant as it is typed, since meaning finds
     what says it otherwise; only by itself it may be a beginning. Words with digits, those of
-    scripts without spaces, and stop words stay. `has_han` tells whether many chunks have Han.
+    scripts without spaces, and stop words stay. `has_han` is asked for an unknown word alone.
     """
     found: list[Respelled] = []
     typed = list(dict.fromkeys(re.findall(_WORD, text)))
@@ -71,7 +77,7 @@ def respelled(
         may_go_on = text.rstrip().endswith(word) and (len(typed) == 1 or not is_word)
 
         def words_near(word: str, distance: int) -> Iterator[str]:
-            texts = texts_with(near_holders(word, distance, has_han=has_han))
+            texts = texts_with(near_holders(word, distance, has_han=has_han()))
             return chain.from_iterable(words_of(text, word, distance) for text in texts)
 
         meant = _continued(spelled[0], words_near) if may_go_on else None
