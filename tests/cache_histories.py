@@ -177,13 +177,13 @@ class History:
         found = self._docs()
         if len(found) > 1:
             tombstone(self.app.store, [self.random.choice(found).doc_id])
-        assert self.app.catch_up_words() == []
+        assert self.app.catch_up() == []
 
     def _shown(self) -> None:
         for doc in self.random.sample(self._docs(), min(2, len(self._docs()))):
             shown = self.random.choice(("private", "shared", "public"))
             set_visibility(self.app.store, doc.doc_id, shown)
-        assert self.app.catch_up_words() == []
+        assert self.app.catch_up() == []
 
     def _compacted(self) -> None:
         self.clock.advance(self.random.choice((1, 61, 40 * 24 * 60)) * _MINUTE_MS)

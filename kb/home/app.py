@@ -528,29 +528,21 @@ class App:
 
         Returns what kept them from it, in words.
         """
-        return self._caught_up(self._lagging_lexical, self._lagging_dense)
-
-    def catch_up_words(self) -> list[str]:
-        """As `catch_up`, without the vectors, which the next search brings level at little cost."""
-        return self._caught_up(self._lagging_lexical)
-
-    def _lagging_lexical(self) -> "LexicalIndexes | None":
-        lexical = self.lexical
-        return None if lexical.is_level(self.store) else lexical
-
-    def _lagging_dense(self) -> "DenseIndex | None":
-        dense = self.dense
-        return None if dense.is_level(self.store) else dense
-
-    def _caught_up(self, *caches: "Callable[[], LexicalIndexes | DenseIndex | None]") -> list[str]:
         wait_s = self.settings.index.lock_wait_ms / 1000
-        opened = (cache() for cache in caches)
-        states = [cache.catch_up(self.store, wait_s=wait_s) for cache in opened if cache]
-        problems = [state.problem for state in states if state.problem]
+        problems = [
+            *self._catch_up_one(self.lexical, wait_s),
+            *self._catch_up_one(self.dense, wait_s),
+        ]
         if problems or not self.lexical.is_worn(self.store):
             return problems
         # Last, for all can be found by now.
         return self.lexical.compact(self.store, wait_s=wait_s)
+
+    def _catch_up_one(self, cache: "LexicalIndexes | DenseIndex", wait_s: float) -> list[str]:
+        if cache.is_level(self.store):
+            return []
+        problem = cache.catch_up(self.store, wait_s=wait_s).problem
+        return [problem] if problem else []
 
     @property
     def cache_follower(self) -> "CacheFollower":

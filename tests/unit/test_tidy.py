@@ -90,7 +90,6 @@ BROAD = {
     "kb/knowledge/llm/plugin.py": "a plugin raises what it likes; it becomes ModelUnavailable",
     "kb/model/entry_points.py": "a plugin raises what it likes; it becomes PluginFailed",
     "kb/search/index/lexical_tantivy.py": "tantivy raises ValueError and panics; CacheDamaged",
-    "kb/search/index/threads.py": "handed to whoever asks for the result",
     "kb/serve/http_gate.py": "the surface: every error becomes a problem, and none is told",
     "kb/serve/mcp.py": "one call's surprise must not end the server",
     "kb/serve/stdio.py": "carried to the thread that waits",

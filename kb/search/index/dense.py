@@ -46,8 +46,6 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -239,12 +237,6 @@ class DenseIndex:
             # Searches do not depend on it: it is checked before each load, and rebuilt.
             problems.append(graph.file.name)
         return [f"dense: {problem}" for problem in problems]
-
-    def verify_async(self) -> "Future[list[str]]":
-        """As `verify`, in a background thread."""
-        from kb.search.index.threads import run_async
-
-        return run_async(self.verify)
 
     def merge(self, *, wait_s: float) -> str | None:
         """Compact segments, and rebuild the graph where one is wanted and is missing or outdated.

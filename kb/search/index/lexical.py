@@ -48,8 +48,6 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from tantivy import Index, Query, Searcher
 
 # A filter with more values than this is applied to the hits instead of being part of the query.
@@ -271,12 +269,6 @@ class LexicalIndex:
         problems = damaged_files(self.folder, loaded[1], by_hash=True)
         self._is_damaged = self._is_damaged or bool(problems)
         return [f"lexical: {problem}" for problem in problems]
-
-    def verify_async(self) -> "Future[list[str]]":
-        """As `verify`, in a background thread."""
-        from kb.search.index.threads import run_async
-
-        return run_async(self.verify)
 
     def compact(
         self,
