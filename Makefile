@@ -14,7 +14,7 @@ MULTILINGUAL_STAMP := $(VENV)/.multilingual
 # Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html bench-articles histories-postgres bench-postgres bench-warm
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-pooled test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-readd bench-growth bench-pdf bench-names bench-definitions bench-identifiers bench-install bench-formats bench-charsets compare-answers compare-eval calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html bench-articles histories-postgres bench-postgres bench-warm
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -60,6 +60,7 @@ help:
 	@echo "make bench-readd adding an unchanged folder of 5,183 files beside recollindex; two minutes"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
+	@echo "make compare-eval  how good answers are beside those of BEFORE, a revision, on the sets of make eval"
 	@echo "make eval        how good answers are, on the sets in DATA and on more made of them; with CFG=\"--cfg search.rrf_k=60\""
 	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
@@ -232,9 +233,15 @@ bench-pdf: $(STAMP)
 compare-answers: $(STAMP)
 	$(BIN)/python tests/bench/compare_answers.py $(BEFORE)
 
+TEST_SETS = $(dir $(wildcard $(DATA)/*/queries.jsonl)) build/test_sets/* tests/data/chinese_paraphrases
+
 eval: $(STAMP)
 	$(BIN)/python scripts/make_test_sets.py $(DATA) build/test_sets
-	$(BIN)/python scripts/eval_retrieval.py --home $(EVAL_HOMES) $(CFG) $(dir $(wildcard $(DATA)/*/queries.jsonl)) build/test_sets/* tests/data/chinese_paraphrases
+	$(BIN)/python scripts/eval_retrieval.py --home $(EVAL_HOMES) $(CFG) $(TEST_SETS)
+
+compare-eval: $(STAMP)
+	$(BIN)/python scripts/make_test_sets.py $(DATA) build/test_sets
+	$(BIN)/python tests/bench/compare_eval.py $(BEFORE) --home $(EVAL_HOMES) $(TEST_SETS)
 
 calibrate: $(STAMP)
 	$(BIN)/python scripts/calibrate_guide.py

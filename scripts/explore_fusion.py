@@ -52,6 +52,8 @@ class Passages(msgspec.Struct, frozen=True, kw_only=True):
     """The position of each one's doc, shape (n,)."""
     terms: list[Any]
     """The terms of each, as numbers, in order."""
+    titled: Any
+    """How many of these are of the title and the heading, which come first; shape (n,)."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,10 +96,14 @@ def dump(app: App, folder: Path) -> tuple[Passages, list[Question]]:
         )
         for text in texts
     ]
+    titles = [indexed_text(row[1].label, row[0].heading, "") if row else "" for row in rows]
     index = app.searcher._backends.dense(None).index  # noqa: SLF001
     vectors, _ = index.vectors(nos)
     passages = Passages(
-        vectors=np.asarray(vectors), docs=np.array([positions[s] for s in sources]), terms=terms
+        vectors=np.asarray(vectors),
+        docs=np.array([positions[s] for s in sources]),
+        terms=terms,
+        titled=np.array([len(analyse.analyze(normalize(title))) for title in titles]),
     )
     grades = judgements(folder)
     with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
@@ -168,10 +174,11 @@ def dump_all(out: Path, folders: list[Path], homes: Path, overrides: list[str]) 
         print(name, len(found[0].docs), len(found[1]), flush=True)
 
 
-class _Dumped(pickle.Unpickler):
+class Dumped(pickle.Unpickler):
     """Reads what this file wrote, also when it was run as a program."""
 
     def find_class(self, module: str, name: str) -> Any:
+        """The class of that name, of this file where it is one of its own."""
         own = {"Passages": Passages, "Question": Question}
         return own.get(name) or super().find_class(module, name)
 
@@ -223,6 +230,7 @@ def pooled(passages: Passages, question: Question, postings: Postings) -> Pool |
             query=question.vector,
             vectors=passages.vectors[own].astype(np.float32),
             docs=passages.docs[own],
+            places=own,
             words=lexical[own] / top,
             first_cosines=question.dense[own],
             foreign=question.foreign[own],
@@ -254,7 +262,7 @@ def ranked(pool: Pool, scores: Any, ties: Any) -> list[int]:
 def measured(path: Path, methods: Mapping[str, Method]) -> dict[str, float]:
     """Means of a set, by method; those of the engine for questions that one leg alone judges."""
     with path.open("rb") as file:
-        passages, questions = _Dumped(file).load()
+        passages, questions = Dumped(file).load()
     postings = postings_of(passages)
     ties = np.random.default_rng(1).permutation(2 * CANDIDATES)
     rows: dict[str, list[float]] = {name: [] for name in ("words", "meaning", "engine", *methods)}

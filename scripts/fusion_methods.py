@@ -28,6 +28,8 @@ class Pool(Struct, kw_only=True):
     vectors: Array
     """Shape (n, dim)."""
     docs: Array
+    places: Array
+    """The positions of their passages in the set."""
     words: Array
     """The share of the best score by words, from 0 to 1."""
     first_cosines: Array
