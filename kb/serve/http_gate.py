@@ -86,6 +86,7 @@ class _Request(Struct, kw_only=True):
     request_id: str
     method: str
     path: str
+    """As it was sent."""
     query: str
     headers: Mapping[str, Sequence[str]]
     route: Route | None = None
@@ -417,7 +418,7 @@ def _read(scope: Mapping[str, Any], request_id: str) -> _Request:
     return _Request(
         request_id=request_id,
         method=scope["method"],
-        path=scope["path"],
+        path=scope["raw_path"].decode("latin-1"),
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
         is_own=scope.get("state", {}).get(OWN, False),

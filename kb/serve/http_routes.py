@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final, Literal
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 from msgspec import Struct
@@ -166,8 +166,11 @@ class Route(Struct, frozen=True, kw_only=True):
         return tuple(self.path.split("/"))
 
     def ids(self, path: str) -> dict[str, str] | None:
-        """The ids in a path that is this route's; None for another's."""
-        parts = path.split("/")
+        """The ids in a path as it was sent that is this route's; None for another's.
+
+        Its parts are decoded one by one, so that an id may hold a slash, as %2F.
+        """
+        parts = [unquote(part) for part in path.split("/")]
         if len(parts) != len(self.steps):
             return None
         ids_by_name: dict[str, str] = {}

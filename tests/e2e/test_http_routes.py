@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -136,6 +137,24 @@ def test_each_address_answers(home: Home, server: Running) -> None:
     assert (
         b'kb_http_requests_total{route="/v1/docs/{id}",method="GET"' in server.get("/metrics").body
     )
+
+
+def test_an_id_may_be_the_path_of_a_file(home: Home, server: Running) -> None:
+    """Whole, however long, and with its slashes encoded, wherever an id is taken."""
+    folder = Path(home.root).parent / "src" / Path(*["a folder with a long name"] * 5)
+    folder.mkdir(parents=True)
+    file = folder / "boat & keel?.md"
+    file.write_text("# Keel\n\nAnother keel of oak. [[boat]]\n")
+    assert home.run("add", file).code == 0
+    place = quote(str(file), safe="")
+    assert server.get(f"/v1/docs/{place}").json["source"] == str(file)
+    assert server.get("/v1/docs/src%2Fboat.md").json["title"] == "Boat"
+    assert server.get(f"/v1/similar/{place}?k=1").json["hits"][0]["title"] == "Boat"
+    linked = server.get(f"/v1/search?q=keel&links_from={place}&mode=lexical").json["hits"]
+    assert [hit["title"] for hit in linked] == ["Boat"]
+    assert server.get("/v1%2Fdocs").status == 404
+    assert server.get("/v1/d%6fcs").status == 200
+    assert home.run("rm", "--yes", file).code == 0
 
 
 def test_docs_are_read_page_by_page(server: Running) -> None:

@@ -143,7 +143,10 @@ WRONG: Final[dict[str, tuple[Callable[[kb.Home], Any], str]]] = {
     "a number": (lambda home: home.search("fox", k=0), "k: Expected `int` >= 1"),
     "a word": (lambda home: home.search("fox", mode="fast"), "mode: Invalid enum value 'fast'"),  # type: ignore[arg-type]
     "a list": (lambda home: home.list(tags="house"), "tags: Expected `array`, got `str`"),
-    "a date": (lambda home: home.list(since="May"), "since: a date is written as 2026-11-22"),
+    "a date": (
+        lambda home: home.list(since="May"),
+        "field `since`: a date is written as 2026-11-22",
+    ),
     "a query": (lambda home: home.search(3), "query: Expected `str`, got `int`"),  # type: ignore[arg-type]
     "nothing": (lambda home: home.add(), "give either sources or a text"),
     "both": (lambda home: home.add("a.md", text="a"), "give either sources or a text"),
