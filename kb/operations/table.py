@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _ARGUMENTS_BYTES_MAX: Final = 256 * 1024
 _NAME_CHARS_MAX: Final = 64
+_NEAR: Final = 0.7
 _OF_PACKS: Final = ("packs", "with_neighbors")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -176,8 +177,19 @@ def _meant_field(error: str, told: Callable[[], Sequence[str]]) -> str:
         return ""
     known = told()
     unknown = error.partition("unknown field `")[2].removesuffix("`")
-    near = difflib.get_close_matches(unknown, known, n=1)
+    near = difflib.get_close_matches(unknown, known, n=1, cutoff=_NEAR)
     return f"; did you mean `{near[0]}`?" if near else f". The fields are {', '.join(known)}"
+
+
+def _said(text: bytes) -> bytes:
+    """Arguments without those that are null: some agents send all that there are."""
+    if b"null" not in text:
+        return text
+    fields = msgspec.json.decode(text)
+    if not isinstance(fields, dict):
+        return text
+    said = {name: value for name, value in fields.items() if value is not None}
+    return msgspec.json.encode(said)
 
 
 def _decoded(
@@ -189,7 +201,7 @@ def _decoded(
         text = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
         if len(text) > _ARGUMENTS_BYTES_MAX:
             return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
-        return decode_json(text, tool.input)
+        return decode_json(_said(text), tool.input)
     except msgspec.ValidationError as error:
         said = wrong_value(tool.input, error)
         return failed("invalid_input", f"{said}{_meant_field(said, told)}")

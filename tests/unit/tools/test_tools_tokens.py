@@ -102,6 +102,7 @@ def test_an_unknown_field_names_the_one_that_was_meant(home: ToolsHome) -> None:
     told = home.error("kb_search", query="tea", zzz=1)["message"].partition("The fields are ")[2]
     assert {*told.split(", ")} == {*described_search.input_schema["properties"]}
     assert "limit" in told
+    assert "The fields are" in home.error("kb_list_docs", sort="date")["message"]
     assert "The fields are id, " in home.error("kb_fetch", id="d0", zzz=1)["message"]
 
 

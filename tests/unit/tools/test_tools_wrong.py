@@ -154,6 +154,16 @@ def test_what_is_no_json_object_is_refused(home: ToolsHome, arguments: object) -
     assert len(said) < 1000
 
 
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_field_that_is_null_is_left_out(home: ToolsHome, tool: Tool) -> None:
+    """Also where its type has no null: agents in a strict mode send every field."""
+    home.give("a.md", "# A\n\ntea\n")
+    given = {**REQUIRED.get(tool.name, {}), **({"question": "tea"} if "ask" in tool.name else {})}
+    names = {field.encode_name for field in msgspec.structs.fields(tool.input)}
+    assert home.raw(tool.name, **dict.fromkeys(names)) == home.raw(tool.name)
+    assert home.raw(tool.name, **{**dict.fromkeys(names), **given}) == home.raw(tool.name, **given)
+
+
 def test_an_input_may_be_bytes_or_objects(home: ToolsHome) -> None:
     """Both are read by the same rules."""
     home.give("a.md", "# A\n\ntea\n")
