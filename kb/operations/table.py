@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _ARGUMENTS_BYTES_MAX: Final = 256 * 1024
 _NAME_CHARS_MAX: Final = 64
-_NEAR: Final = 0.7
 _OF_PACKS: Final = ("packs", "with_neighbors")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -169,18 +168,6 @@ def told_fields(tool: Tool, tools: Iterable[Tool]) -> tuple[str, ...]:
     return tuple(field.encode_name for field in fields if field.name not in left_out)
 
 
-def _meant_field(error: str, told: Callable[[], Sequence[str]]) -> str:
-    """The field that was meant by an unknown one; where none is near, those that there are."""
-    import difflib
-
-    if "contains unknown field" not in error or " at `$" in error:
-        return ""
-    known = told()
-    unknown = error.partition("unknown field `")[2].removesuffix("`")
-    near = difflib.get_close_matches(unknown, known, n=1, cutoff=_NEAR)
-    return f"; did you mean `{near[0]}`?" if near else f". The fields are {', '.join(known)}"
-
-
 def _said(text: bytes) -> bytes:
     """Arguments without those that are null: some agents send all that there are."""
     if b"null" not in text:
@@ -203,7 +190,6 @@ def _decoded(
             return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
         return decode_json(_said(text), tool.input)
     except msgspec.ValidationError as error:
-        said = wrong_value(tool.input, error)
-        return failed("invalid_input", f"{said}{_meant_field(said, told)}")
+        return failed("invalid_input", wrong_value(tool.input, error, told))
     except (msgspec.MsgspecError, UnicodeError, TypeError, RecursionError):
         return failed("invalid_input", "the arguments are not a JSON object in UTF-8")

@@ -209,7 +209,15 @@ def test_an_error_is_a_problem(server: Running) -> None:
         "code": "invalid_input",
         "field": "k",
     }
-    assert server.get("/v1/search").json["field"] == "q"
+    missing = server.get("/v1/search").json
+    assert (missing["field"], missing["detail"]) == ("q", "Object missing required field `q`")
+    assert "at `$.tag[0]`" in server.get("/v1/search?q=x&tag=").json["detail"]
+    assert "did you mean `q`?" in server.get("/v1/search?query=x").json["detail"]
+    assert "did you mean `tag`?" in server.get("/v1/search?q=x&tags=a").json["detail"]
+    none_near = server.get("/v1/growth?zzz=1").json
+    assert (none_near["field"], "by, doc, from" in none_near["detail"]) == ("zzz", True)
+    body = server.post("/v1/search", {"query": "x", "tag": ["a"]}).json
+    assert (body["field"], "did you mean `tags`?" in body["detail"]) == ("tag", True)
     assert server.get("/v1/search?q=a&q=b").json["field"] == "q"
     assert "a date is written as" in server.get("/v1/search?q=a&since=May").json["detail"]
     assert "hybrid, lexical, dense" in server.get("/v1/search?q=a&mode=fast").json["detail"]
