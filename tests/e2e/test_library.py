@@ -174,6 +174,16 @@ def test_a_day_is_a_date_or_words(home: kb.Home, tmp_path: Path) -> None:
         assert home.list(since=since).total == len(home.search("fox", since=since)) == count
 
 
+def test_a_text_is_of_the_day_it_came(home: kb.Home) -> None:
+    """It has no file that would say more; the same text again changes nothing."""
+    before = dt.datetime.now().astimezone().date()
+    home.add(text="a fox in the garden", title="Fox")
+    (hit,) = home.search("fox", since=before)
+    assert home.list(until=before - dt.timedelta(days=1)).total == 0
+    assert home.add(text="a fox in the garden", title="Fox").unchanged == 1
+    assert home.search("fox").hits[0].date == hit.date
+
+
 def test_what_is_no_home_or_no_settings(tmp_path: Path) -> None:
     """A file is no home, and a text no settings."""
     (tmp_path / "file").write_text("x")
