@@ -221,7 +221,7 @@ class Asked:
         }
         scope = {
             "method": method,
-            "path": path,
+            "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }

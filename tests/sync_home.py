@@ -131,7 +131,7 @@ class SyncHome:
 
     def freshness(self, doc: Doc) -> Freshness:
         with self.app.store.read() as txn:
-            return freshness_of(txn, doc)
+            return freshness_of(txn, doc, self.app.store)
 
     def vectors(self) -> int:
         with self.app.store.read() as txn:

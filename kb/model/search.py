@@ -28,10 +28,12 @@ _Kinds = Annotated[tuple[WantedKind, ...], Meta(max_length=1_000)]
 
 
 _Person = Annotated[str, Meta(min_length=1, max_length=200)]
-DATE_FORM: Final = "a date is written as 2026-11-22, 2026-11 or 2026"
-Date = Annotated[
-    str, Meta(pattern=r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$", max_length=10)
-]
+DATE_FORM: Final = (
+    "a date is written as 2026-11-22, 2026-11 or 2026, or as yesterday, monday, last week, "
+    "last 7 days or 3 days ago"
+)
+Date = Annotated[str, Meta(max_length=40)]
+"""A date, or words for one, which `kb.model.days` reads."""
 
 
 CURSOR_PATTERN: Final = r"^\d{1,5}(\.[0-9a-f]{16}){0,2}$"
@@ -95,7 +97,7 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     since: Annotated[
         Date | None,
         Meta(
-            description="Only docs of this day, month or year, or later.",
+            description="Only docs of this day, month, year or later: 2026-11, last week.",
             extra={
                 "expects": DATE_FORM,
                 "help": "Only docs of this day, month or year, or later: by their own date, or "

@@ -118,6 +118,8 @@ def text_source(text: str) -> Iterator[IO[bytes]]:
 
     Raises UsageError for what is no text.
     """
+    if not isinstance(text, str):
+        raise UsageError(f"text: Expected `str`, got `{type(text).__name__}`")
     try:
         data = text.encode()
     except UnicodeEncodeError as error:

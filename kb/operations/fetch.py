@@ -170,7 +170,7 @@ def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText
             shown = _of_chunk(home, txn, doc, chunk, request)
         else:
             shown = _of_doc(home, txn, opened, request)
-        freshness = freshness_of(txn, doc, home.store.machine, is_shared=home.store.is_shared)
+        freshness = freshness_of(txn, doc, home.store)
     return FetchedText(
         doc_id=doc.doc_id,
         chunk_id=chunk.chunk_id if chunk else None,

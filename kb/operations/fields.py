@@ -14,6 +14,7 @@ ROWS_MAX: Final = 200
 WORD_CHARS_MAX: Final = 512
 
 _IDENT: Final = Meta(min_length=1, max_length=64)
+_PLACE: Final = Meta(min_length=1, max_length=4_096)
 _WORD: Final = Meta(min_length=1, max_length=WORD_CHARS_MAX)
 TOKENS: Final = Meta(ge=1, le=200_000)
 
@@ -35,15 +36,15 @@ FILTER_BOUNDS: Final = {
     "tags": Bounds(meta=Meta(max_length=32), items=_WORD),
     "kinds": Bounds(meta=Meta(max_length=16)),
     "doc_ids": Bounds(meta=Meta(max_length=100), items=_IDENT),
-    "linked_to": Bounds(meta=Meta(max_length=16), items=_WORD),
-    "links_from": Bounds(meta=Meta(max_length=16), items=_WORD),
+    "linked_to": Bounds(meta=Meta(max_length=16), items=_PLACE),
+    "links_from": Bounds(meta=Meta(max_length=16), items=_PLACE),
     "packs": Bounds(meta=Meta(max_length=16), items=_WORD),
     "site_versions": Bounds(meta=Meta(max_length=16), items=_WORD),
-    "sources": Bounds(meta=Meta(max_length=16), items=Meta(min_length=1, max_length=4_096)),
+    "sources": Bounds(meta=Meta(max_length=16), items=_PLACE),
 }
 HITS: Final = Bounds(meta=Meta(ge=1, le=100))
 TOOL_HITS: Final = Bounds(meta=HITS.meta, name="limit")
 ROWS: Final = Bounds(meta=Meta(ge=1, le=ROWS_MAX))
-IDENT: Final = Bounds(meta=_IDENT)
+IDENT_OR_PLACE: Final = Bounds(meta=_PLACE)
 BUDGET: Final = Bounds(meta=TOKENS, default=TOKENS_MAX_DEFAULT)
 ENTITIES: Final = Bounds(meta=Meta(max_length=16), items=_WORD)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,9 @@ from kb.model.source import display_name, names_machine, place_on
 from kb.operations import entries
 from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
 from kb.store.kv import ReadTxn
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 Finds = Callable[[OpenHome], str]
 """The full id of what is sought in a space. Raises NotFound, and AmbiguousId for a short one."""
@@ -215,7 +219,14 @@ def locate_filters(
     failed: list[FailedSpace],
     doc_finds: Callable[[str, Scope], Finds] = doc_named,
 ) -> LocatedFilters:
-    """Look for the docs and packs that filters name. Raises as `locate` and `locate_pack` do."""
+    """Look for the docs, packs and days that filters name.
+
+    Raises as `locate` and `locate_pack` do, and UsageError for words that are no date.
+    """
+    if filters.since or filters.until:
+        from kb.model.days import dated
+
+        filters = dated(filters, today_in(homes))
     return LocatedFilters(
         filters=filters,
         docs=tuple(
@@ -230,6 +241,16 @@ def locate_filters(
         ),
         machines=tuple({home.store.machine for home in homes} - {""}),
     )
+
+
+def today_in(homes: Sequence[OpenHome]) -> "dt.date":
+    """The day on this machine, by the clock of the homes."""
+    import datetime as dt
+
+    from kb.model.clock import SystemClock
+
+    clock = homes[0].store.clock if homes else SystemClock()
+    return dt.datetime.fromtimestamp(clock.now_ms() / 1000).astimezone().date()
 
 
 def locate_or_at(

@@ -7,7 +7,7 @@ client, and the options of a command.
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -25,6 +25,7 @@ _R = TypeVar("_R", bound=Struct)
 Run = Callable[["Spaces", Any, Scope], Any]
 _BY_AGENTS: Final = "ByAgents"
 _PLACE: Final = " - at `$."
+_NEAR: Final = 0.7
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length")
 
 
@@ -239,9 +240,21 @@ def request_from(
         raise UsageError(f"{shown(name, extra)}: {what}" if name else what) from error
 
 
-def wrong_value(record: type[Struct], error: msgspec.ValidationError) -> str:
-    """The error, with its place; by what the field expects where that is said, not by a pattern."""
+def wrong_value(
+    record: type[Struct],
+    error: msgspec.ValidationError,
+    told: Callable[[], Iterable[str]] | None = None,
+) -> str:
+    """The error, with its place; by what the field expects where that is said, not by a pattern.
+
+    Of an unknown field with the one that was meant, among those that the caller is `told` of, or
+    else all.
+    """
     what, at, path = str(error).partition(_PLACE)
+    _, is_unknown, unknown = what.partition("unknown field `")
+    if is_unknown and not at:
+        every = [field.encode_name for field in msgspec.structs.fields(record)]
+        return what + meant_by(unknown.removesuffix("`"), every if told is None else told())
     name = re.split(r"[^a-z_]", path)[0]
     names = {field.encode_name: field.name for field in msgspec.structs.fields(record)}
     if not at or name not in names:
@@ -250,6 +263,15 @@ def wrong_value(record: type[Struct], error: msgspec.ValidationError) -> str:
     choices = _choices(field.kind) if what.startswith("Invalid enum value") else ()
     listed = f"; it is one of {', '.join(map(str, choices))}" if choices else ""
     return f"{field.extra.get('expects', what)}{listed}{at}{path}"
+
+
+def meant_by(unknown: str, known: Iterable[str], *, are: str = "fields") -> str:
+    """Which of the known names was meant by an unknown one; where none is near, all of them."""
+    import difflib
+
+    known = tuple(known)
+    near = difflib.get_close_matches(unknown, known, n=1, cutoff=_NEAR)
+    return f"; did you mean `{near[0]}`?" if near else f". The {are} are {', '.join(known)}"
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:

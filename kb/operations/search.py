@@ -96,7 +96,7 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     valid = asked.encode("utf-8", "replace").decode()
     request = msgspec.structs.replace(request, query=valid)
     digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
-    request = _narrowed(request)
+    request = _narrowed(spaces.homes, request)
     failed = list(spaces.failed)
     located = locate_filters(spaces.homes, request.filters, scope, failed)
     homes = located.homes(spaces.homes)
@@ -122,14 +122,16 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
 
 
-def _narrowed(request: SearchRequest) -> SearchRequest:
+def _narrowed(homes: "Sequence[OpenHome]", request: SearchRequest) -> SearchRequest:
     """The request with the filters that its query names."""
     if request.verbatim or ":" not in request.query:
         return request
-    from kb.operations.locate import source_named
+    from kb.model.days import dated
+    from kb.operations.locate import source_named, today_in
     from kb.search.operators import split_filters
 
-    query, filters = split_filters(request.query, request.filters)
+    today = today_in(homes)
+    query, filters = split_filters(request.query, dated(request.filters, today), today)
     sources = tuple(map(source_named, filters.sources))
     named = {name: getattr(filters, name) for name in Filters.__struct_fields__}
     return msgspec.structs.replace(request, **{**named, "query": query, "sources": sources})
@@ -246,6 +248,8 @@ def _request_in(
         linked_to=filters.linked_to,
         links_from=filters.links_from,
         sources=filters.sources,
+        since=filters.since,
+        until=filters.until,
     )
 
 

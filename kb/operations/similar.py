@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS, SearchRequest, SearchResult
-from kb.operations.fields import BUDGET, HITS, IDENT, TOOL_HITS, MaxTokens
+from kb.operations.fields import BUDGET, HITS, IDENT_OR_PLACE, TOOL_HITS, MaxTokens
 from kb.operations.operation import Address, Operation, Tool
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SimilarRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What others should be like."""
 
-    id: Annotated[str, Meta(description="A doc's or a passage's id, whole or its start.")]
+    id: Annotated[str, Meta(description="A doc's or a passage's id, or a doc's `source`.")]
     k: Annotated[int, Meta(ge=1, le=1_000, description="How many passages are wanted.")] = 10
     max_tokens: MaxTokens = None
 
@@ -55,7 +55,7 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     return msgspec.structs.replace(merged(each, failed, limits), query=request.id)
 
 
-_BOUNDS: Final = {"id": IDENT, "k": HITS, "max_tokens": BUDGET}
+_BOUNDS: Final = {"id": IDENT_OR_PLACE, "k": HITS, "max_tokens": BUDGET}
 
 SIMILAR: Final = Operation(
     name="similar",

@@ -59,7 +59,7 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
     home = home_with(spaces.homes, {result.space: doc.doc_id})
     store = home.store
     with store.read() as txn:
-        freshness = freshness_of(txn, doc, store.machine, is_shared=store.is_shared)
+        freshness = freshness_of(txn, doc, store)
         chunk = (
             chunks.by_id(txn, shown.passage.chunk_id) if isinstance(shown, PassageInPlace) else None
         )
@@ -81,7 +81,7 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
 
 
 def _file(doc: Doc, ident: str, freshness: Freshness, store: "Store") -> str:
-    file = compared_file(doc, store.machine, is_shared=store.is_shared)
+    file = compared_file(doc, store)
     if file is None and store.is_shared and doc.kind in KEPT_BY_THE_HOME:
         raise NoSource("it is kept in the database", id=ident)
     if file is None and path_of(doc.place, machine_of(doc.place)) is not None:

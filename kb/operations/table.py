@@ -1,6 +1,6 @@
 """Every operation that is asked, and the one way in which agents call them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _ARGUMENTS_BYTES_MAX: Final = 256 * 1024
 _NAME_CHARS_MAX: Final = 64
+_OF_PACKS: Final = ("packs", "with_neighbors")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     search.SEARCH,
@@ -149,7 +150,7 @@ def answer_by(
     tool: Tool, arguments: Mapping[str, object] | bytes, spaces: "Spaces", scope: Scope
 ) -> Struct:
     """As `answer`, by a tool that is at hand."""
-    request = _decoded(tool, arguments)
+    request = _decoded(tool, arguments, lambda: told_fields(tool, _tools_listed(spaces, scope)))
     if isinstance(request, Failed):
         return request
     try:
@@ -159,29 +160,36 @@ def answer_by(
     return result
 
 
-def _known_fields(tool: Tool, text: bytes, error: str) -> str:
-    """The field that was meant by an unknown one, and those that there are."""
-    import difflib
-
-    if "contains unknown field" not in error or " at `$" in error:
-        return ""
-    known = [field.encode_name for field in msgspec.structs.fields(tool.input)]
-    unknown = next(name for name in msgspec.json.decode(text) if name not in known)
-    near = difflib.get_close_matches(unknown, known, n=1)
-    meant = f"; did you mean `{near[0]}`?" if near else ""
-    return f"{meant or '.'} The fields are {', '.join(known)}"
+def told_fields(tool: Tool, tools: Iterable[Tool]) -> tuple[str, ...]:
+    """The fields that an agent is told of which is given these tools: of packs only with theirs."""
+    has_packs = any(other.name.startswith("kb_pack_") for other in tools)
+    left_out = {*tool.untold, *(() if has_packs else _OF_PACKS)}
+    fields = msgspec.structs.fields(tool.input)
+    return tuple(field.encode_name for field in fields if field.name not in left_out)
 
 
-def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
+def _said(text: bytes) -> bytes:
+    """Arguments without those that are null: some agents send all that there are."""
+    if b"null" not in text:
+        return text
+    fields = msgspec.json.decode(text)
+    if not isinstance(fields, dict):
+        return text
+    said = {name: value for name, value in fields.items() if value is not None}
+    return msgspec.json.encode(said)
+
+
+def _decoded(
+    tool: Tool, arguments: Mapping[str, object] | bytes, told: Callable[[], Sequence[str]]
+) -> Struct:
     """The typed input; `Failed`, naming the field, where the arguments are not one."""
     try:
         # What comes as objects is held to the same rules as what comes as text.
         text = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
         if len(text) > _ARGUMENTS_BYTES_MAX:
             return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
-        return decode_json(text, tool.input)
+        return decode_json(_said(text), tool.input)
     except msgspec.ValidationError as error:
-        said = wrong_value(tool.input, error)
-        return failed("invalid_input", f"{said}{_known_fields(tool, text, said)}")
+        return failed("invalid_input", wrong_value(tool.input, error, told))
     except (msgspec.MsgspecError, UnicodeError, TypeError, RecursionError):
         return failed("invalid_input", "the arguments are not a JSON object in UTF-8")

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import Lsid
@@ -24,38 +24,50 @@ FileState = tuple[int, int, int, int] | Literal["gone", "unknown"]
 """Size, mtime, ctime and inode of a file, or why there are none."""
 
 
-def freshness_of(
-    txn: ReadTxn, doc: Doc, machine: str = "", *, is_shared: bool = False
-) -> Freshness:
+class Keeper(Protocol):
+    """What keeps the docs of a home: its store or its content."""
+
+    @property
+    def machine(self) -> str:
+        """This machine's name in the places of files; empty where they have none."""
+        ...
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether machines may share the home."""
+        ...
+
+
+def freshness_of(txn: ReadTxn, doc: Doc, keeper: Keeper) -> Freshness:
     """Compare a doc with its file now; of a web page, report what the last sync saw.
 
-    Of a file of another machine than this one, `machine`, nothing is known, nor of a note or an
-    entry of a home that machines share.
+    Of a file of another machine nothing is known, nor of a note or an entry of a home that machines
+    share.
     """
-    name = compared_file(doc, machine, is_shared=is_shared)
+    name = compared_file(doc, keeper)
     if name is None:
         return _page_freshness(txn, doc) if doc.kind == "url" else "unknown"
     return freshness_by_state(txn, doc, file_state(name)) or _freshness_by_bytes(name, doc)
 
 
-def expect_freshness(txn: ReadTxn, docs: Iterable[Doc], machine: str = "") -> None:
+def expect_freshness(txn: ReadTxn, docs: Iterable[Doc], keeper: Keeper) -> None:
     """Say that `freshness_of` is asked for these docs next."""
-    places = (doc.place for doc in docs)
-    txn.expect("seen", (lsid_key(place) for place in places if name_of(place, machine) is not None))
+    places = (doc.place for doc in docs if name_of(doc.place, keeper.machine) is not None)
+    txn.expect("seen", map(lsid_key, places))
 
 
-def compared_file(doc: Doc, machine: str = "", *, is_shared: bool = False) -> str | None:
+def compared_file(doc: Doc, keeper: Keeper) -> str | None:
     """The file that a doc is compared with; None for a web page, whose state is in the store.
 
     None for a file of another machine, too, and for what was handed in; and for notes and entries
     of a home that machines share: their places may be those of a folder that it was copied from.
     """
-    if is_shared and doc.kind in KEPT_BY_THE_HOME:
+    if keeper.is_shared and doc.kind in KEPT_BY_THE_HOME:
         return None
-    name = name_of(doc.place, machine)
+    name = name_of(doc.place, keeper.machine)
     if name is None and doc.kind in ("topic", "pack", "entry"):
         # The place of such a doc is its name in its collection; its source is the file.
-        path = file_of_source(doc.source, machine)
+        path = file_of_source(doc.source, keeper.machine)
         name = os.fspath(path) if path else None
     return name
 

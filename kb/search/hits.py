@@ -86,7 +86,7 @@ def build_hits(
     Ranks count from `first` + 1. `weights` are those of the query's terms; without them there are
     no snippets.
     """
-    expect_freshness(txn, (row.doc for row in ranked), content.machine)
+    expect_freshness(txn, (row.doc for row in ranked), content)
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
         return build_hit(txn, content, first + rank, row, request, learn, span, weights)
@@ -154,7 +154,7 @@ def build_hit(
         page=first.page,
         line=source_line(doc, first),
         locator=locator_of(doc, first, text),
-        freshness=freshness_of(txn, doc, content.machine, is_shared=content.is_shared),
+        freshness=freshness_of(txn, doc, content),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,

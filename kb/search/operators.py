@@ -5,13 +5,15 @@ Whatever is not an operator is text, so that no query is an error.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, cast, get_args
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 import msgspec
 from msgspec import Struct
 
-from kb.model.decoding import convert
-from kb.model.search import Date, Filters, WantedKind
+from kb.model.search import Filters, WantedKind
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 _OPERATORS_MAX: Final = 32
 _WORD: Final = r'[^\s"]{1,400}'
@@ -49,18 +51,19 @@ class Needles(Struct, frozen=True, kw_only=True):
         return bool(self.phrases or self.without or self.titles or self.places)
 
 
-def split_filters(query: str, filters: Filters) -> tuple[str, Filters]:
+def split_filters(query: str, filters: Filters, today: "dt.date") -> tuple[str, Filters]:
     """A query without its filters (`tag:`, `kind:`, dates, people and so on), and these.
 
-    They narrow `filters`. A kind or a date that is none is text, and a source that is named in part
-    stays. Where nothing else stands in a query all of it is also its text.
+    They narrow `filters`, whose dates are dates. A kind or a date that is none is text, and a
+    source that is named in part stays. Where nothing else stands in a query all of it is also its
+    text.
     """
     found: dict[str, list[str]] = {}
     pieces: list[str] = []
     at = 0
     for match in _first(re.finditer(_FILTER, query)) if ":" in query else ():
         value = (match["quoted"] or match["word"]).strip()
-        if not _is_valid(match["field"], value):
+        if not _is_valid(match["field"], value, today):
             continue
         found.setdefault(match["field"], []).append(value)
         pieces.append(query[at : match.start()])
@@ -68,7 +71,7 @@ def split_filters(query: str, filters: Filters) -> tuple[str, Filters]:
     if not pieces:
         return query, filters
     text = _joined([*pieces, query[at:]])
-    return (text if _has_words(needles(text).text) else query), _narrowed(filters, found)
+    return (text if _has_words(needles(text).text) else query), _narrowed(filters, found, today)
 
 
 def needles(query: str) -> Needles:
@@ -116,23 +119,26 @@ def _has_words(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def _is_valid(field: str, value: str) -> bool:
+def _is_valid(field: str, value: str, today: "dt.date") -> bool:
     if field == "kind":
         return value in get_args(WantedKind)
     if field == "source":
         return value.startswith(("/", "~")) or "://" in value
     if field in ("since", "until"):
-        try:
-            convert(value, Date)
-        except msgspec.ValidationError:
-            return False
+        from kb.model.days import find_span
+
+        return find_span(value, today) is not None
     return bool(value)
 
 
-def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]]) -> Filters:
+def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]], today: "dt.date") -> Filters:
+    from kb.model.days import span_of
+
     kinds = cast("tuple[WantedKind, ...]", tuple(found.get("kind", ())))
-    starts = filter(None, (filters.since, *found.get("since", ())))
-    ends = filter(None, (filters.until, *found.get("until", ())))
+    starts, ends = (
+        [span_of(words, today, name)[place] for words in found.get(name, ())]
+        for place, name in enumerate(("since", "until"))
+    )
     return msgspec.structs.replace(
         filters,
         tags=(*filters.tags, *(tag.removeprefix("#") for tag in found.get("tag", ()))),
@@ -141,6 +147,6 @@ def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]]) -> Filters:
         sources=filters.sources or tuple(found.get("source", ())),
         sender=filters.sender or next(iter(found.get("from", ())), None),
         recipient=filters.recipient or next(iter(found.get("to", ())), None),
-        since=max(starts, default=None),
-        until=min(ends, default=None),
+        since=max(filter(None, (filters.since, *starts)), default=None),
+        until=min(filter(None, (filters.until, *ends)), default=None),
     )

@@ -120,7 +120,7 @@ def _hit_file_states(txn: ReadTxn, result: SearchResult, store: Store) -> _FileS
     states: dict[str, FileState] = {}
     for hit in result.hits:
         doc = docs.get(txn, hit.doc_id)
-        name = compared_file(doc, store.machine, is_shared=store.is_shared) if doc else None
+        name = compared_file(doc, store) if doc else None
         if doc is None or name is None:
             # The freshness of a web page comes from the store.
             continue

@@ -86,6 +86,7 @@ class _Request(Struct, kw_only=True):
     request_id: str
     method: str
     path: str
+    """As it was sent."""
     query: str
     headers: Mapping[str, Sequence[str]]
     route: Route | None = None
@@ -179,7 +180,7 @@ class Gate:
             return problem_of(Refusal(500, "defect", detail), request.request_id)
 
     async def _let_in(self, request: _Request, receive: Receive) -> Reply:
-        self._check_size(request)
+        self._check_frame(request)
         self._check_origin(request)
         if request.method == "OPTIONS" and (granted := self._preflight(request)):
             return granted
@@ -263,12 +264,16 @@ class Gate:
             raise _too_busy()
         return reply
 
-    def _check_size(self, request: _Request) -> None:
+    def _check_frame(self, request: _Request) -> None:
         sizes = (len(n) + len(v) for n, values in request.headers.items() for v in values)
         if sum(sizes) > self._settings.header_bytes_max:
             raise Refusal(431, "headers_too_large", "the headers are too long", headers=(_CLOSE,))
         if len(request.path) + len(request.query) > self._settings.header_bytes_max // 2:
             raise Refusal(414, "address_too_long", "the address is too long", headers=(_CLOSE,))
+        if {"content-length", "transfer-encoding"} <= request.headers.keys():
+            # A proxy in front may take the other one for the end, and what follows for a request.
+            detail = "a body has either a length or an encoding of its transfer"
+            raise Refusal(400, "malformed", detail, headers=(_CLOSE,))
 
     def _check_origin(self, request: _Request) -> None:
         hosts = request.headers.get("host", ())
@@ -417,7 +422,7 @@ def _read(scope: Mapping[str, Any], request_id: str) -> _Request:
     return _Request(
         request_id=request_id,
         method=scope["method"],
-        path=scope["path"],
+        path=scope["raw_path"].decode("latin-1"),
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
         is_own=scope.get("state", {}).get(OWN, False),

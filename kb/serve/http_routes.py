@@ -1,9 +1,10 @@
 """The routes: what may be asked, by whom, and what answers; a request is parsed here alone."""
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final, Literal
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +17,7 @@ from kb.model.decoding import convert, decode_json
 from kb.model.doc import Scope
 from kb.model.token import Role, role_allows
 from kb.operations.failure import Failed, failed, failed_by
-from kb.operations.operation import wrong_value
+from kb.operations.operation import meant_by, wrong_value
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
 from kb.serve.sessions import Sessions
@@ -166,8 +167,11 @@ class Route(Struct, frozen=True, kw_only=True):
         return tuple(self.path.split("/"))
 
     def ids(self, path: str) -> dict[str, str] | None:
-        """The ids in a path that is this route's; None for another's."""
-        parts = path.split("/")
+        """The ids in a path as it was sent that is this route's; None for another's.
+
+        Its parts are decoded one by one, so that an id may hold a slash, as %2F.
+        """
+        parts = [unquote(part) for part in path.split("/")]
         if len(parts) != len(self.steps):
             return None
         ids_by_name: dict[str, str] = {}
@@ -221,9 +225,7 @@ def _from_query(
     allowed = (set(properties_of(record)) - renamed) | set(fields)
     for name, values in query.items():
         if name not in allowed or name in ids:
-            raise Refusal(
-                422, "invalid_input", f"there is no parameter {name[:64]!r} here", field=name[:64]
-            )
+            raise _no_parameter(name[:64], sorted(allowed - {*ids}), fields)
         field = fields.get(name, name)
         if field in many_of(record):
             parameters[field] = values
@@ -234,10 +236,23 @@ def _from_query(
     try:
         return convert(parameters, record, strict=False)
     except msgspec.ValidationError as error:
-        wrong = refusal_of(failed("invalid_input", wrong_value(record, error)))
         names = {field: name for name, field in fields.items()}
-        wrong.field = names.get(wrong.field or "", wrong.field)
-        raise wrong from error
+
+        def parameter(named: "re.Match[str]") -> str:
+            return named[1] + names.get(named[2], named[2])
+
+        said = re.sub(r"(`(?:\$\.)?)([a-z_]+)", parameter, wrong_value(record, error))
+        raise refusal_of(failed("invalid_input", said)) from error
+
+
+def _no_parameter(name: str, known: Sequence[str], fields: Mapping[str, str]) -> Refusal:
+    """A refusal that says which parameter was meant: by the name of its field, or a near one."""
+    of_field = [shown for shown, field in fields.items() if field == name]
+    meant = (
+        f"; did you mean `{of_field[0]}`?" if of_field else meant_by(name, known, are="parameters")
+    )
+    detail = f"there is no parameter {name!r} here{meant}"
+    return Refusal(422, "invalid_input", detail, field=name)
 
 
 def _from_body(record: type[Struct] | None, body: bytes) -> object:

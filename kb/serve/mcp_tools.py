@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kb.model.search import Filters
 from kb.operations.operation import Tool
+from kb.operations.table import told_fields
 
 if TYPE_CHECKING:
     from mcp import types
@@ -23,7 +24,6 @@ _LEFT_OUT: Final = frozenset(
         *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
     )
 )
-_OF_PACKS: Final = ("packs", "with_neighbors")
 
 
 def described(tools: Sequence[Tool]) -> "list[types.Tool]":
@@ -34,15 +34,14 @@ def described(tools: Sequence[Tool]) -> "list[types.Tool]":
     """
     from mcp import types
 
-    has_packs = any(tool.name.startswith("kb_pack_") for tool in tools)
     filters = {field.name for field in msgspec.structs.fields(Filters)}
     told: set[str] = set()
     rows: list[types.Tool] = []
     for tool in tools:
         schema = brief_schema(msgspec.json.decode(tool.input_schema))
         fields = schema["properties"]
-        for name in () if has_packs else _OF_PACKS:
-            fields.pop(name, None)
+        for name in fields.keys() - told_fields(tool, tools):
+            del fields[name]
         for name in filters & fields.keys() & told:
             fields[name].pop("description")
         told |= filters & fields.keys()

@@ -178,6 +178,11 @@ def test_headers_over_the_limit(server: Running) -> None:
         b"POST /content HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
         b"POST /content HTTP/1.1\r\nhost: a\r\ncontent-length: -1\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        (
+            b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
+            b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n"
+            b"GET /v1/stats HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        ),
     ],
 )
 def test_what_is_no_http(server: Running, data: bytes) -> None:
@@ -185,6 +190,7 @@ def test_what_is_no_http(server: Running, data: bytes) -> None:
     answer = sent(server, data)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'"code":"malformed"' in answer
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_a_host_is_said_once_or_not_served(server: Running) -> None:

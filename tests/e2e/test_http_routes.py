@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -138,6 +139,24 @@ def test_each_address_answers(home: Home, server: Running) -> None:
     )
 
 
+def test_an_id_may_be_the_path_of_a_file(home: Home, server: Running) -> None:
+    """Whole, however long, and with its slashes encoded, wherever an id is taken."""
+    folder = Path(home.root).parent / "src" / Path(*["a folder with a long name"] * 5)
+    folder.mkdir(parents=True)
+    file = folder / "boat & keel?.md"
+    file.write_text("# Keel\n\nAnother keel of oak. [[boat]]\n")
+    assert home.run("add", file).code == 0
+    place = quote(str(file), safe="")
+    assert server.get(f"/v1/docs/{place}").json["source"] == str(file)
+    assert server.get("/v1/docs/src%2Fboat.md").json["title"] == "Boat"
+    assert server.get(f"/v1/similar/{place}?k=1").json["hits"][0]["title"] == "Boat"
+    linked = server.get(f"/v1/search?q=keel&links_from={place}&mode=lexical").json["hits"]
+    assert [hit["title"] for hit in linked] == ["Boat"]
+    assert server.get("/v1%2Fdocs").status == 404
+    assert server.get("/v1/d%6fcs").status == 200
+    assert home.run("rm", "--yes", file).code == 0
+
+
 def test_docs_are_read_page_by_page(server: Running) -> None:
     """The cursor of each page brings the next, and every doc comes once."""
     seen, cursor = [], ""
@@ -190,7 +209,15 @@ def test_an_error_is_a_problem(server: Running) -> None:
         "code": "invalid_input",
         "field": "k",
     }
-    assert server.get("/v1/search").json["field"] == "q"
+    missing = server.get("/v1/search").json
+    assert (missing["field"], missing["detail"]) == ("q", "Object missing required field `q`")
+    assert "at `$.tag[0]`" in server.get("/v1/search?q=x&tag=").json["detail"]
+    assert "did you mean `q`?" in server.get("/v1/search?query=x").json["detail"]
+    assert "did you mean `tag`?" in server.get("/v1/search?q=x&tags=a").json["detail"]
+    none_near = server.get("/v1/growth?zzz=1").json
+    assert (none_near["field"], "by, doc, from" in none_near["detail"]) == ("zzz", True)
+    body = server.post("/v1/search", {"query": "x", "tag": ["a"]}).json
+    assert (body["field"], "did you mean `tags`?" in body["detail"]) == ("tag", True)
     assert server.get("/v1/search?q=a&q=b").json["field"] == "q"
     assert "a date is written as" in server.get("/v1/search?q=a&since=May").json["detail"]
     assert "hybrid, lexical, dense" in server.get("/v1/search?q=a&mode=fast").json["detail"]

@@ -1,5 +1,6 @@
 """Programs that open homes by `kb.open`, fill and ask them."""
 
+import datetime as dt
 import math
 import os
 import stat
@@ -143,7 +144,11 @@ WRONG: Final[dict[str, tuple[Callable[[kb.Home], Any], str]]] = {
     "a number": (lambda home: home.search("fox", k=0), "k: Expected `int` >= 1"),
     "a word": (lambda home: home.search("fox", mode="fast"), "mode: Invalid enum value 'fast'"),  # type: ignore[arg-type]
     "a list": (lambda home: home.list(tags="house"), "tags: Expected `array`, got `str`"),
-    "a date": (lambda home: home.list(since="May"), "since: a date is written as 2026-11-22"),
+    "a date": (
+        lambda home: home.list(since="May"),
+        "field `since`: a date is written as 2026-11-22",
+    ),
+    "a text": (lambda home: home.add(text=3), "text: Expected `str`, got `int`"),  # type: ignore[arg-type]
     "a query": (lambda home: home.search(3), "query: Expected `str`, got `int`"),  # type: ignore[arg-type]
     "nothing": (lambda home: home.add(), "give either sources or a text"),
     "both": (lambda home: home.add("a.md", text="a"), "give either sources or a text"),
@@ -158,6 +163,34 @@ WRONG: Final[dict[str, tuple[Callable[[kb.Home], Any], str]]] = {
     "doc and tag": (lambda home: home.remove("d1", tag="x"), "name either docs or a tag"),
     "an interval": (lambda home: home.sync(interval_min=-1), "interval_min: Expected `int` >= 0"),
 }
+
+
+def test_a_day_is_a_date_or_words(home: kb.Home, tmp_path: Path) -> None:
+    """Python's own dates and times are taken as their day."""
+    (tmp_path / "2026-03-02 fox.md").write_text("a fox")
+    home.add(tmp_path / "2026-03-02 fox.md")
+    noon = dt.datetime(2026, 3, 2, 12, tzinfo=dt.UTC)
+    for since, count in ((noon, 1), (noon.date(), 1), (dt.date(2026, 3, 3), 0), ("a day ago", 0)):
+        assert home.list(since=since).total == len(home.search("fox", since=since)) == count
+
+
+def test_a_text_is_of_the_day_it_came(home: kb.Home) -> None:
+    """It has no file that would say more; the same text again changes nothing."""
+    before = dt.datetime.now().astimezone().date()
+    home.add(text="a fox in the garden", title="Fox")
+    (hit,) = home.search("fox", since=before)
+    assert home.list(until=before - dt.timedelta(days=1)).total == 0
+    assert home.add(text="a fox in the garden", title="Fox").unchanged == 1
+    assert home.search("fox").hits[0].date == hit.date
+
+
+def test_what_is_no_home_or_no_settings(tmp_path: Path) -> None:
+    """A file is no home, and a text no settings."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="is a file; a home is a folder"):
+        kb.open(tmp_path / "file")
+    with pytest.raises(UsageError, match="settings: a mapping"):
+        kb.open(tmp_path / "home", settings="search.k")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -85,6 +85,8 @@ class Home:
         named = None if path is None else os.fspath(path)
         if named == "":
             raise UsageError("the path of the home is empty; None means the home of this user")
+        if not isinstance(settings, Mapping | None):
+            raise UsageError("settings: a mapping of whole names, as {'search.k': 5}")
         self._homes = OpenedHomes(named, settings or MappingProxyType({}))
         self._calls = HomeCalls(str(self._homes.path))
 
@@ -250,7 +252,7 @@ class Home:
         if not recursive and (folders := add.folders_among(names)):
             raise UsageError(f"{folders[0]} is a folder, and recursive=False takes none")
         wait = wait and not request.dry_run
-        with self._calls.call(), add.text_source(text or "") as file:
+        with self._calls.call(), add.text_source("" if text is None else text) as file:
             app = self._homes.app(create=not request.dry_run)
             return _added(app, request, names or [STDIN_NAME], file, wait=wait)
 

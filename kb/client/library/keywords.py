@@ -1,17 +1,19 @@
 """The keywords of the library's methods, for people and type checkers; the requests judge them."""
 
+import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from msgspec import Struct
 
 from kb.model.doc import DocStatus, Visibility
 from kb.model.search import SearchMode, WantedKind
 from kb.operations.locate import source_named
-from kb.operations.operation import request_from
+from kb.operations.operation import meant_by, request_from
 
 R = TypeVar("R", bound=Struct)
+_DAY_CHARS: Final = len("2026-11-22")
 
 
 class FilterKeywords(TypedDict, total=False):
@@ -23,8 +25,8 @@ class FilterKeywords(TypedDict, total=False):
     packs: Sequence[str]
     sources: Sequence[str | os.PathLike[str]]
     site_versions: Sequence[str]
-    since: str | None
-    until: str | None
+    since: str | dt.date | None
+    until: str | dt.date | None
     sender: str | None
     recipient: str | None
     linked_to: Sequence[str]
@@ -134,9 +136,12 @@ def request_of(
     names = [name for name in request.__struct_fields__ if name not in values]
     unknown = [name for name in keywords if name not in names]
     if unknown:
-        named = ", ".join((*names, *others))
-        raise TypeError(f"Home.{method}() has no keyword {unknown[0]!r}; it has {named}")
+        meant = meant_by(unknown[0], (*names, *others), are="keywords")
+        raise TypeError(f"Home.{method}() has no keyword {unknown[0]!r}{meant}")
     given = dict(keywords)
+    for name in ("since", "until"):
+        if isinstance(day := given.get(name), dt.date):
+            given[name] = day.isoformat()[:_DAY_CHARS]
     if isinstance(given.get("sources"), list | tuple):
         given["sources"] = [source_named(os.fspath(source)) for source in given["sources"]]
     return request_from(request, {**given, **values}, lambda name, _: name)

@@ -89,12 +89,18 @@ def _projects(folder: Path) -> Iterator[Path]:
 
 
 def _place_of(named: str) -> Path:
-    """The folder that a name of a home means; of a home in a database this machine's for it."""
+    """The folder that a name of a home means; of a home in a database this machine's for it.
+
+    Raises UsageError for a file.
+    """
     if is_in_database(named):
         from kb.store.content.database import local_folder
 
         return local_folder(named)
-    return Path(named).expanduser().absolute()
+    place = Path(named).expanduser().absolute()
+    if place.is_file():
+        raise UsageError(f"{place} is a file; a home is a folder")
+    return place
 
 
 def _name_of(home: Path) -> SpaceName:

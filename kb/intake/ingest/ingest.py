@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from kb.intake.ingest.changes import mark_pending, release_hold, request_chunking, was_removed
-from kb.intake.ingest.own_dates import date_in_name, modified_of
+from kb.intake.ingest.own_dates import date_in_name, local_time
 from kb.intake.ingest.request import (
     FileStamp,
     IngestOptions,
@@ -194,7 +194,7 @@ class Ingestor:
             by_name=canonical.by_name,
             date=canonical.date or date_in_name(request.source, request.kind),
             created=canonical.created,
-            modified=canonical.modified or _file_changed(request, current),
+            modified=canonical.modified or _changed(request, current, now_ms),
             visibility=ingest_options.visibility or ingest_options.visibility_first or "private",
             owner=ingest_options.owner or LOCAL_USER,
             status="active",
@@ -308,11 +308,14 @@ def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> So
     )
 
 
-def _file_changed(request: IngestRequest, current: Doc | None) -> str | None:
-    """When the file was changed; of bytes that are read anew, what is known of them."""
+def _changed(request: IngestRequest, current: Doc | None, now_ms: int) -> str | None:
+    """When the source was changed; of bytes that are read anew, what is known of them."""
     if request.stamp is None and current and current.raw_sha256 == request.raw_sha256:
         return current.modified
-    return modified_of(request.stamp)
+    if request.kind == "stdin":
+        # What is handed in has no file that would know better.
+        return local_time(now_ms // 1_000)
+    return None if request.stamp is None else local_time(request.stamp.mtime_ns // 1_000_000_000)
 
 
 def _links(canonical: Canonical) -> tuple[str, ...]:

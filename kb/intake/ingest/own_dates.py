@@ -4,7 +4,6 @@ import datetime as dt
 import re
 from typing import Final
 
-from kb.intake.ingest.request import FileStamp
 from kb.model.doc import Kind
 from kb.model.source import name_and_folders
 
@@ -23,12 +22,9 @@ def date_in_name(source: str, kind: Kind) -> str | None:
     return None
 
 
-def modified_of(stamp: FileStamp | None) -> str | None:
-    """When a file was last changed, ISO 8601 in the zone of this machine."""
-    if stamp is None:
-        return None
+def local_time(seconds: int) -> str | None:
+    """Seconds since the epoch as ISO 8601 in the zone of this machine; None for what is no time."""
     try:
-        changed = dt.datetime.fromtimestamp(stamp.mtime_ns // 1_000_000_000, dt.UTC)
-        return changed.astimezone().isoformat(timespec="seconds")
+        return dt.datetime.fromtimestamp(seconds, dt.UTC).astimezone().isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):
         return None

@@ -151,6 +151,8 @@ function toSearchField() {
 }
 
 function pressed(event) {
+  // The keys of an input method are its own until its text is chosen; 229 is what Safari says of them.
+  if (event.isComposing || event.keyCode === 229) return;
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const isTyping = event.target.matches("input:not([type=checkbox]), textarea, select");
   if (event.key === "Escape") {
@@ -200,6 +202,11 @@ lockedOut.tell = () => {
 
 fillNav();
 showTheme();
+document.querySelector(".skip").addEventListener("click", (event) => {
+  // Its address would be that of a view.
+  event.preventDefault();
+  main.focus();
+});
 document.getElementById("theme").addEventListener("click", nextTheme);
 document.getElementById("help").addEventListener("click", () => keysDialog(VIEWS));
 menu.addEventListener("click", () => menu.setAttribute("aria-expanded", String(menu.getAttribute("aria-expanded") !== "true")));

@@ -41,7 +41,7 @@ export function searchView(main, wanted, page) {
 
   const field = h("input", {
     id: "q", type: "search", autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search",
-    placeholder: "Search what you keep", "aria-label": "Search", "aria-describedby": "status", input: typed, focus: () => { isEdited = false; },
+    placeholder: "Search what you keep", "aria-label": "Search", "aria-describedby": "status", input: typed, compositionend: typed, focus: () => { isEdited = false; },
   });
   const filters = h("div", { class: "filters" });
   // On a phone the filters take a row of their own only when they are wanted.
@@ -54,8 +54,10 @@ export function searchView(main, wanted, page) {
     if (link) opened = link.getAttribute("href");
   });
 
-  function typed() {
+  function typed(event) {
     clearTimeout(timer);
+    // What an input method has not turned into words yet is no query.
+    if (event.isComposing) return;
     timer = setTimeout(() => {
       const isNew = !isEdited && state.q !== "";
       isEdited = true;
@@ -214,7 +216,7 @@ function row(hit, marks, spaces, state, change) {
   const where = [spaceName(hit.source_space, spaces), hit.site_version, spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
   const tags = hit.tags.map((tag) => h("button", { type: "button", class: "chip", "aria-label": `Only with the tag ${tag}`, click: () => change({ tag: [...new Set([...state.tag, tag])] }) }, `#${tag}`));
   return h("li", { class: "hit" },
-    h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),
+    h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? " " : null, hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),
     h("p", { class: "where" }, h("span", { class: "path", title: hit.source }, shortPlace(hit.source)), where.map((part) => h("span", {}, part))),
     passage(hit, marks),
     h("div", { class: "meta" }, tags,

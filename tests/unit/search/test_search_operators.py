@@ -1,5 +1,7 @@
 """What of a query is text and what is more: by example, and that nothing is an error."""
 
+import datetime as dt
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,8 @@ from search_home import SearchHome, titles
 from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS, Filters
 from kb.search.operators import Needles, needles, split_filters
+
+TODAY = dt.date(2026, 3, 31)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,8 @@ def test_needles(query: str, found: Needles) -> None:
         ("soup tag:food/warm", "soup", Filters(tags=("food/warm",))),
         ('soup tag:"a b" tag:#c', "soup", Filters(tags=("a b", "c"))),
         ("soup since:2024 until:2025-02", "soup", Filters(since="2024", until="2025-02")),
+        ("soup since:yesterday", "soup", Filters(since="2026-03-30")),
+        ('soup until:"last month"', "soup", Filters(until="2026-02")),
         ("soup kind:url", "soup", Filters(kinds=("url",))),
         ('soup from:ada to:"Bea M"', "soup", Filters(sender="ada", recipient="Bea M")),
         ("soup source:/home/ada/notes", "soup", Filters(sources=("/home/ada/notes",))),
@@ -43,13 +49,13 @@ def test_needles(query: str, found: Needles) -> None:
 )
 def test_filters(query: str, text: str, filters: Filters) -> None:
     """As the options of these names; what is no kind and no date is text."""
-    assert split_filters(query, NO_FILTERS) == (text, filters)
+    assert split_filters(query, NO_FILTERS, TODAY) == (text, filters)
 
 
 def test_filters_narrow_those_that_are_given() -> None:
     """Tags come together, and of two dates the narrower one counts."""
     given_before = Filters(tags=("a",), since="2023", until="2024-06")
-    _, filters = split_filters("x tag:b since:2024 until:2025", given_before)
+    _, filters = split_filters("x tag:b since:2024 until:2025", given_before, TODAY)
     assert filters == Filters(tags=("a", "b"), since="2024", until="2024-06")
 
 
@@ -61,7 +67,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_no_query_is_an_error(query: str) -> None:
     """Some text is always left, and reading it again finds no operator that was taken out."""
-    text, _ = split_filters(query, NO_FILTERS)
+    text, _ = split_filters(query, NO_FILTERS, TODAY)
     found = needles(text)
     assert found.text or not query
     assert not needles(found.text).without or found.text == text

@@ -156,7 +156,7 @@ def test_freshness(store: Store, tmp_path: Path) -> None:
 
     def now() -> str:
         with store.read() as txn:
-            return freshness_of(txn, doc)
+            return freshness_of(txn, doc, store)
 
     assert now() == "fresh"
     os.utime(path, ns=(1, 1))
@@ -177,9 +177,9 @@ def test_freshness_without_a_stamp_or_a_file(store: Store, tmp_path: Path) -> No
     path.write_text("words")
     doc = note(store, path, seen=False)
     with store.read() as txn:
-        assert freshness_of(txn, doc) == "fresh"
-        assert freshness_of(txn, make_doc(lsid="stdin:x")) == "unknown"
-        assert freshness_of(txn, make_doc(lsid=file_lsid(path / "below"))) == "gone"
+        assert freshness_of(txn, doc, store) == "fresh"
+        assert freshness_of(txn, make_doc(lsid="stdin:x"), store) == "unknown"
+        assert freshness_of(txn, make_doc(lsid=file_lsid(path / "below")), store) == "gone"
 
 
 def test_mentions_are_looked_up_within_the_scope(store: Store) -> None:

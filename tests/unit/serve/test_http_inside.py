@@ -89,7 +89,7 @@ def asked(
 
     scope = {
         "method": "GET",
-        "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
         "headers": [(b"host", b"localhost")],
     }

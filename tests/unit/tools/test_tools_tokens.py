@@ -93,12 +93,16 @@ def test_an_answer_leaves_out_what_says_nothing(home: ToolsHome) -> None:
     assert nothing["total"] == 0
 
 
-def test_an_unknown_field_names_those_that_are_known(home: ToolsHome) -> None:
-    """And the one that was meant, where one is near."""
+def test_an_unknown_field_names_the_one_that_was_meant(home: ToolsHome) -> None:
+    """Or else those that the tool is described with, and no other."""
     error = home.error("kb_search", query="tea", tag=["x"])
     assert error["field"] == "tag"
-    assert "did you mean `tags`?" in error["message"]
-    assert "limit" in error["message"]
+    assert error["message"].endswith("unknown field `tag`; did you mean `tags`?")
+    (described_search,) = described([tool for tool in TOOLS if tool.name == "kb_search"])
+    told = home.error("kb_search", query="tea", zzz=1)["message"].partition("The fields are ")[2]
+    assert {*told.split(", ")} == {*described_search.input_schema["properties"]}
+    assert "limit" in told
+    assert "The fields are" in home.error("kb_list_docs", sort="date")["message"]
     assert "The fields are id, " in home.error("kb_fetch", id="d0", zzz=1)["message"]
 
 

@@ -6,6 +6,7 @@ from tools_home import BOB, NOBODY, OPERATOR, ToolsHome
 
 from kb.errors import KbError, ModelMissing, StoreBusy, StoreDamaged
 from kb.operations.failure import failed_by
+from kb.operations.operation import Tool
 from kb.operations.table import TOOLS, call
 
 REQUIRED = {
@@ -92,6 +93,30 @@ def test_an_invalid_input_names_its_field(
     assert field in error["message"]
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [tool for tool in TOOLS if "since" in tool.input.__struct_fields__],
+    ids=lambda tool: tool.name,
+)
+def test_dates_are_what_a_command_takes(home: ToolsHome, tool: Tool) -> None:
+    """In words as well, counted from the day here; what is none is named."""
+    home.give("old.md", "---\ndate: 2023-09-30\n---\n# Old\n\nGreen tea is old.\n")
+    home.give("new.md", "---\ndate: 2023-10-02\n---\n# New\n\nGreen tea is new.\n")
+    subject = {"query", "question"} & {*tool.input.__struct_fields__}
+    arguments = dict.fromkeys(subject, "green tea")
+    for dates, others in (
+        ({"since": "Last month"}, ("old.md",)),
+        ({"until": "2023-09"}, ("new.md",)),
+        ({"since": "2 months ago", "until": "last month"}, ()),
+    ):
+        told = str(home.ask(tool.name, **arguments, **dates))
+        assert {"old.md", "new.md"} - {*others} == {n for n in ("old.md", "new.md") if n in told}
+    for name in ("since", "until"):
+        error = home.error(tool.name, **arguments, **{name: "soon"})
+        assert (error["code"], error["field"]) == ("invalid_input", name)
+        assert "last week" in error["message"]
+
+
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 @pytest.mark.parametrize("field", ["scope", "user", "operator", "owner", "visibility", "caller"])
 def test_unknown_fields_are_refused(home: ToolsHome, field: str, tool: object) -> None:
@@ -127,6 +152,16 @@ def test_what_is_no_json_object_is_refused(home: ToolsHome, arguments: object) -
     error = msgspec.json.decode(said)["error"]
     assert error["code"] == "invalid_input"
     assert len(said) < 1000
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_field_that_is_null_is_left_out(home: ToolsHome, tool: Tool) -> None:
+    """Also where its type has no null: agents in a strict mode send every field."""
+    home.give("a.md", "# A\n\ntea\n")
+    given = {**REQUIRED.get(tool.name, {}), **({"question": "tea"} if "ask" in tool.name else {})}
+    names = {field.encode_name for field in msgspec.structs.fields(tool.input)}
+    assert home.raw(tool.name, **dict.fromkeys(names)) == home.raw(tool.name)
+    assert home.raw(tool.name, **{**dict.fromkeys(names), **given}) == home.raw(tool.name, **given)
 
 
 def test_an_input_may_be_bytes_or_objects(home: ToolsHome) -> None:

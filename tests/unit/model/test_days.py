@@ -5,7 +5,8 @@ import datetime as dt
 import pytest
 
 from kb.errors import UsageError
-from kb.operations.days import span_of, with_days
+from kb.model.days import span_of
+from kb.operations.days import with_days
 
 TODAY = dt.date(2026, 3, 31)  # a Tuesday
 
@@ -28,6 +29,8 @@ TODAY = dt.date(2026, 3, 31)  # a Tuesday
         ("this year", "2026", "2026"),
         ("last year", "2025", "2025"),
         ("last 7 days", "2026-03-25", "2026-03-31"),
+        ("2026-02-28", "2026-02-28", "2026-02-28"),
+        (" 2026-02 ", "2026-02", "2026-02"),
     ],
 )
 def test_words_are_days(words: str, first: str, last: str) -> None:
@@ -35,7 +38,21 @@ def test_words_are_days(words: str, first: str, last: str) -> None:
     assert span_of(words, TODAY, "--on") == (first, last)
 
 
-@pytest.mark.parametrize("words", ["soon", "9999 years ago", "last fortnight", "0", "-1 days ago"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "soon",
+        "",
+        "2026-13",
+        "2026-1",
+        "20261",
+        "٢٠٢٦",
+        "9999 years ago",
+        "last fortnight",
+        "0",
+        "-1 days ago",
+    ],
+)
 def test_what_is_no_day(words: str) -> None:
     """The refusal names the option."""
     with pytest.raises(UsageError, match=r"^--on: a date is written as"):
