@@ -121,7 +121,9 @@ def _taken_introduction(quote: "HtmlElement") -> str:
     """What stands above a quote on its line and says who wrote it; it is taken out of the page."""
     line: list[HtmlElement] = []
     said, node = "", quote.getprevious()
-    while node is not None and len(said) <= INTRODUCTION_CHARS_MAX and len(line) < _NODES_MAX:
+    while node is not None:
+        if len(said) > INTRODUCTION_CHARS_MAX or len(line) == _NODES_MAX:
+            return ""
         is_break = node.tag in _BREAKS
         said = (node.tail or "") + said
         if is_break and said.strip():

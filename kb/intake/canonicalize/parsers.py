@@ -182,11 +182,11 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
     "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
     "json": _own(
-        "structured", version=2, is_text=True, function="read_json", json="application/json"
+        "structured", version=3, is_text=True, function="read_json", json="application/json"
     ),
     "json lines": _own(
         "structured",
-        version=2,
+        version=3,
         is_text=True,
         function="read_lines",
         jsonl="application/jsonl",
@@ -218,8 +218,8 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
         is_risky=False,
     ),
-    "evernote": _own("enex", is_text=True, enex="application/x-enex+xml"),
-    "joplin": _own("jex", jex="application/x-jex"),
+    "evernote": _own("enex", version=2, is_text=True, enex="application/x-enex+xml"),
+    "joplin": _own("jex", version=2, jex="application/x-jex"),
     "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
     "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
     "outline": _own("outline", is_text=True, opml="text/x-opml"),
