@@ -134,7 +134,11 @@ def _judge(report: "AddResult") -> None:
     """Raise ItemsFailed or HeldBack where not all came in, or not all that is gone went."""
     if report.failed:
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
-    failed = {"mail": report.mails.failed, "attachment": report.attachments.failed}
+    failed = {
+        "mail": report.mails.failed,
+        "attachment": report.attachments.failed,
+        "record": report.records.failed,
+    }
     if parts := " and ".join(many(count, noun) for noun, count in failed.items() if count):
         raise ItemsFailed(f"{parts} failed")
     if report.hold_back_reason:

@@ -1,4 +1,4 @@
-"""What became of mails and attachments, which are counted apart from the files that hold them."""
+"""What became of mails, attachments and records, which are counted apart from their files."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +20,8 @@ _COUNTS: Final = (
 
 
 def tell_parts(report: "AddResult | SourceResult") -> None:
-    """A line for the mails and one for the attachments, where there are any."""
-    for name in ("mails", "attachments"):
+    """A line for the mails, one for the attachments, and one for records, where there are any."""
+    for name in ("mails", "attachments", "records"):
         counts = getattr(report, name)
         parts = [
             f"{getattr(counts, count):,} {count}" for count in _COUNTS if getattr(counts, count)

@@ -90,7 +90,7 @@ def judge(report: "SyncResult") -> None:
     if held:
         what = many(len(held), "source")
         raise HeldBack(f"{what} held back; if the deletions are right, add --accept-deletions")
-    parts = report.mails.failed + report.attachments.failed
+    parts = report.mails.failed + report.attachments.failed + report.records.failed
     if failed or report.failed or parts:
         raise ItemsFailed(f"{_failures(len(failed), report.failed, parts)} failed")
 

@@ -5,6 +5,8 @@ from typing import Final
 from msgspec import Struct, structs
 
 _SHOWN_MAX: Final = 10
+EARLIER_MARK: Final = "## Earlier mail"
+"""What the section of an earlier mail begins with, in the markdown of the mail that repeats it."""
 
 
 class MailHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,10 +18,16 @@ class MailHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Those of To and Cc, in that order."""
     message_id: str = ""
     """Without the angle brackets; empty for an attachment, and for a mail that has none."""
+    earlier: tuple[int, ...] = ()
+    """Where in the markdown the sections of the earlier mails begin that it repeats."""
 
     def shortened(self) -> "MailHead":
-        """The same with the first ten recipients alone."""
-        return structs.replace(self, recipients=self.recipients[:_SHOWN_MAX])
+        """The same with the first ten recipients, and without the places in the markdown."""
+        return structs.replace(self, recipients=self.recipients[:_SHOWN_MAX], earlier=())
+
+    def repeats(self, start: int) -> bool:
+        """Whether what begins there in the markdown is of an earlier mail."""
+        return bool(self.earlier) and start >= self.earlier[0]
 
 
 def is_person(person: str, wanted: str) -> bool:

@@ -14,7 +14,7 @@ STDIN_NAME = "-"
 _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
 _HOLDER: Final = (
-    r"(?:\.(?:mbox|emlx?|msg)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+"
+    r"(?:\.(?:mbox|emlx?|msg|jsonl?|ndjson|jex|enex)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+"
     r"|/(?:Mail|ImapMail|Local Folders)/(?:[^/#]+/){0,32}[^/.#]+)"
 )
 # A mail in a folder of mails, one file each: named after the second it came in, without an ending.

@@ -21,6 +21,8 @@ class AttachedFile(Struct, frozen=True, kw_only=True):
     name: str
     mime: str
     data: bytes
+    key: str = ""
+    """Of a record of an export: what it is known by in the next export, too."""
 
 
 class Canonical(Struct, frozen=True, kw_only=True):
@@ -48,6 +50,9 @@ class Canonical(Struct, frozen=True, kw_only=True):
     mail: MailHead | None = None
     """Of a mail: its head."""
     attachments: tuple[AttachedFile, ...] = ()
+    """The files in a mail, or the records of an export; the markdown has these records, too."""
+    rest: str = ""
+    """Of an export: what of the markdown is in none of its records."""
     sheet_rows: tuple[SheetRows, ...] = ()
     """Of a workbook: where the rows of its tables stand."""
     definitions: tuple[Definition, ...] = ()

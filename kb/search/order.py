@@ -15,6 +15,7 @@ from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
 from kb.search.fuse import LegScores, fuse, fuse_words
 from kb.search.hits import ScoredChunk
+from kb.search.repeated import COMPARED, best_first, is_repeated, own_first
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,6 +92,7 @@ class Ordering:
         self._k = k
         self._reranking = reranking
         self._reranked_max = reranking.count if reranking else 0
+        self._compared = max(COMPARED, self._reranked_max)
 
     def order(
         self,
@@ -130,19 +132,30 @@ class Ordering:
         pool = self._reranked(first)
         # Mostly there are no near-duplicates, and then only the first k and their ties are read.
         # Else more are, until no other has the score of the last hit.
-        count = min(self._k, len(best))
-        while count < len(best) and scores[best[count]] == scores[best[count - 1]]:
-            count += 1
+        count = self._first_count(scored)
         while True:
             more = _rows(scored, best[len(pool) : count], candidate_filter)
             if more is None:
                 return None
             pool += more
+            compared = min(len(best), self._compared)
+            if len(pool) < compared and any(map(is_repeated, pool)):
+                # What they repeat may stand behind them.
+                count = compared
+                continue
             hits = self._diversified(pool, candidates)
             if len(pool) == len(best) or scores[best[len(pool)]] < hits[-1].rank_score:
                 return hits
             count = min(len(best), 2 * len(pool))
             candidate_filter.expect([candidates.nos[position] for position in best[len(pool) :]])
+
+    def _first_count(self, scored: _Scored) -> int:
+        """How many are the first k and those that tie with the last of them."""
+        best, scores = scored.best, scored.scores
+        count = min(self._k, len(best))
+        while count < len(best) and scores[best[count]] == scores[best[count - 1]]:
+            count += 1
+        return count
 
     def _scored_words(self, candidates: WordCandidates, boosts: list[float]) -> _Scored:
         settings = self._settings
@@ -320,7 +333,8 @@ class Ordering:
         """The k hits of these rows, surplus near-duplicates later and with less."""
         import msgspec
 
-        pool = sorted(rows, key=_best_first)
+        compared = own_first(rows[: self._compared])
+        pool = sorted([*compared, *rows[self._compared :]], key=best_first)
         vectors = None
         if not isinstance(candidates, WordCandidates):
             places = [bisect_left(candidates.nos, row.chunk.no) for row in pool]
@@ -383,7 +397,3 @@ def _scored(candidates: Candidates, fused: "NDArray[np.float64]", boosts: list[f
         # They ascend by number.
         best=np.argsort(-scores, kind="stable").tolist(),
     )
-
-
-def _best_first(row: ScoredChunk) -> tuple[float, float, str]:
-    return -row.rank_score, -row.preference, row.chunk.chunk_id

@@ -32,8 +32,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "log.md": f"# The log\n\n{FILLER}\n\nThen a zebrafish came aboard.\n\n{FILLER}",
     }.items():
         (folder / name).write_text(text)
+    (folder / "answer.eml").write_text(
+        "From: ada@example.org\nSubject: Re: Kettle\n\nA short answer about the samovar.\n\n"
+        "On 2 Nov 2026 Bea <bea@example.org> wrote:\n> The older words on the percolator.\n"
+    )
     home = Home(folder / "home")
-    files = [folder / name for name in ("boat.md", "table.md", "list.md", "rtl.md", "log.md")]
+    files = [
+        folder / name
+        for name in ("boat.md", "table.md", "list.md", "rtl.md", "log.md", "answer.eml")
+    ]
     pdf = EXAMPLES / "house" / "energy-survey.pdf"
     assert home.run("add", *files, pdf).code == 0
     with serving(home) as running:
@@ -87,6 +94,20 @@ def test_a_text_runs_as_its_script_does(page: Page) -> None:
         "return range.getBoundingClientRect().left - whole.getBoundingClientRect().left"
     )
     assert abs(page.run(left)) < 2
+
+
+def test_the_earlier_mails_below_an_answer_are_folded(page: Page) -> None:
+    """Until they are opened, or what was found stands in them."""
+    is_open = "return document.querySelector('.text details').open"
+    for words, is_shown in (("samovar", False), ("percolator", True)):
+        page.open(f"#/search?q={words}&mode=lexical")
+        page.says(".hit h2", lambda texts: texts == ["Re: Kettle"])
+        page.one(".hit h2 a").click()
+        page.says(
+            ".text summary",
+            lambda texts: texts == ["Earlier mail: On 2 Nov 2026 Bea <bea@example.org> wrote"],
+        )
+        assert page.run(is_open) is is_shown
 
 
 def test_only_the_last_answer_is_shown(page: Page) -> None:

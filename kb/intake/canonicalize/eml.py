@@ -13,7 +13,7 @@ from kb.errors import Unparsable
 from kb.intake.canonicalize import html
 from kb.intake.canonicalize.blocks import finish
 from kb.intake.canonicalize.decode import clean_text, decode_text
-from kb.intake.canonicalize.mail_history import folded, is_forward
+from kb.intake.canonicalize.mail_history import EarlierMail, split_history
 from kb.intake.canonicalize.mail_page import page_words, read_page
 from kb.intake.canonicalize.mail_parts import (
     MAIL_MIME,
@@ -28,6 +28,7 @@ from kb.intake.canonicalize.mail_parts import (
 )
 from kb.intake.canonicalize.title import one_line
 from kb.intake.canonicalize.vault import merged_tags
+from kb.model.mail import EARLIER_MARK, MailHead
 from kb.model.text import Canonical
 
 PARTS_MAX: Final = 1_000
@@ -41,8 +42,8 @@ _LENGTH: Final = re.compile(rb"[ \t]*(\d{1,10})[ \t]*\r?\n")
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     """The subject as title, From, To, Cc and Date as lines, the text, and the attachments.
 
-    The plain text goes before the HTML, unless it is a stub beside it. What is repeated of earlier
-    mails becomes a line that counts it, except in mails that pass others on. Labels are tags.
+    The plain text goes before the HTML, unless it is a stub beside it. Earlier mails that it
+    repeats follow as sections, except in mails that pass others on. Labels are tags.
     Attachments of formats that kb reads are sources of their own; all are named. Parts after the
     first `PARTS_MAX` are left out.
 
@@ -61,12 +62,11 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     heads = {key: first_header(mail, key.lower()) for key in ("From", "To", "Cc", "Date")}
     files, others = files_of(attached)
     names = [*(file.name for file in files), *others]
-    body, date = _body(shown, name, charset, subject), _date(mail.get("Date"))
-    read = mail_doc(subject, heads, body, names, name, MAIL_MIME, date)
+    body, date = _body(shown, name, charset), _date(mail.get("Date"))
+    read = mail_doc(subject, heads, body, names, name, MAIL_MIME, date, head_of(mail))
     return structs.replace(
         read,
         tags=_labels(mail),
-        mail=head_of(mail),
         links=tuple(f"mail:{message_id}" for message_id in answered(mail)),
         attachments=tuple(files),
     )
@@ -86,20 +86,35 @@ def mail_doc(
     name: str,
     mime: str,
     date: str | None,
+    head: MailHead,
 ) -> Canonical:
     """A mail of any program: subject, the heads that say something, text, names of attachments.
 
-    Raises EmptySource.
+    Below it the earlier mails that it repeats, each as a section. Raises EmptySource.
     """
     lines = [f"{key}: {value}" for key, value in heads.items() if value]
-    text = body if is_forward(subject, body) else folded(body)
-    blocks = [f"# {subject}" if subject else "", "  \n".join(lines), text]
+    own, earlier = split_history(subject, body)
+    blocks = [f"# {subject}" if subject else "", "  \n".join(lines), own]
     if files:
         blocks.append("Attachments: " + ", ".join(files))
-    return finish(blocks, name, mime, title=subject, date=date, is_titled=False)
+    read = finish(blocks, name, mime, title=subject, date=date, is_titled=False)
+    markdown = read.markdown
+    starts: list[int] = []
+    for mail in earlier:
+        markdown += "\n"
+        starts.append(len(markdown))
+        markdown += f"{clean_text(_section(mail)).strip()}\n"
+    return structs.replace(
+        read, markdown=markdown, mail=structs.replace(head, earlier=tuple(starts))
+    )
 
 
-def _body(parts: list[ShownPart], name: str, charset: str | None, subject: str) -> str:
+def _section(mail: EarlierMail) -> str:
+    name = f": {mail.name}" if mail.name else ""
+    return f"{EARLIER_MARK}{name}\n\n{mail.text}"
+
+
+def _body(parts: list[ShownPart], name: str, charset: str | None) -> str:
     """The text of the mail: of what it says in several forms, one."""
     groups: dict[int, list[Part]] = {}
     for number, shown in enumerate(parts):
@@ -110,8 +125,7 @@ def _body(parts: list[ShownPart], name: str, charset: str | None, subject: str) 
         plain = "\n\n".join(_text(part, charset) for part in forms if part not in pages)
         if pages and not (plain.strip() and _says_enough(plain, pages)):
             plain = "\n\n".join(
-                read_page(payload(part), name, part.get_content_charset(), subject)
-                for part in pages
+                read_page(payload(part), name, part.get_content_charset()) for part in pages
             )
         texts.append(plain)
     return "\n\n".join(text for text in texts if text.strip())

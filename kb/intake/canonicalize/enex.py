@@ -1,14 +1,21 @@
 """What do exported notes of Evernote say? Each is a section: title, tags, day and text."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
 
 from kb.errors import Unparsable
 from kb.intake.canonicalize.archive import parse_xml, without_doctype
 from kb.intake.canonicalize.blocks import finish, heading
 from kb.intake.canonicalize.dates import iso_date
+from kb.intake.canonicalize.exports import RECORDS_MAX, digest_key, record_file
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
+from kb.intake.canonicalize.vault import merged_tags
 from kb.intake.canonicalize.visible import visible_text
-from kb.model.text import Canonical
+from kb.model.text import AttachedFile, Canonical
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
 
 MIME: Final = "application/x-enex+xml"
 _TAGS_MAX: Final = 100
@@ -41,7 +48,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         title = heading(2, note.findtext("title") or "") or "## Untitled"
         blocks += [title, "  \n".join(filter(None, facts)), text]
     only = notes[0] if len(notes) == 1 else None
-    return finish(
+    whole = finish(
         blocks,
         name,
         MIME,
@@ -49,3 +56,28 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         date=iso_date(only.findtext("created") or "") if only is not None else None,
         is_titled=False,
     )
+    if only is None:
+        return structs.replace(whole, attachments=_records(notes))
+    return structs.replace(
+        whole,
+        tags=merged_tags(tuple(tag.text or "" for tag in only.findall("tag")[:_TAGS_MAX])),
+        created=iso_date(only.findtext("created") or ""),
+        modified=iso_date(only.findtext("updated") or ""),
+    )
+
+
+def _records(notes: "list[_Element]") -> tuple[AttachedFile, ...]:
+    """Each note as an export of its own; it is known by when it was made, as it has no id."""
+    if len(notes) > RECORDS_MAX:
+        return ()
+    from lxml.etree import tostring
+
+    records: dict[str, AttachedFile] = {}
+    for note in notes:
+        title, created = note.findtext("title") or "", note.findtext("created") or ""
+        for picture in note.findall("resource"):
+            note.remove(picture)
+        data = b"<en-export>" + tostring(note, encoding="utf-8") + b"</en-export>"
+        key = created if created and created not in records else digest_key(data)
+        records[key] = record_file(key, title, MIME, "enex", data)
+    return tuple(records.values())

@@ -1,19 +1,24 @@
 """What do the notes say in an export of Joplin? Each is a section: notebook, tags, day and text."""
 
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from typing import Final
 
-from kb.errors import Unparsable
+from msgspec import structs
+
+from kb.errors import EmptySource, Unparsable
 from kb.intake.canonicalize.blocks import finish, heading
 from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.canonicalize.exports import RECORDS_MAX, record_file
 from kb.intake.canonicalize.joplin import NOTE, Item, item_of
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.records import without_headings
-from kb.model.text import Canonical
+from kb.model.text import AttachedFile, Canonical
 
 MIME: Final = "application/x-jex"
+_NOTE: Final = "text/markdown"
 _FOLDER, _TAG, _TAGGED = "2", "5", "6"
 _MEMBERS_MAX: Final = 200_000
 _MEMBER_BYTES_MAX: Final = 64 << 20
@@ -21,6 +26,8 @@ _MEMBER_BYTES_MAX: Final = 64 << 20
 
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
     """The notes of an export, the oldest first: title, notebook, tags, day and text of each.
+
+    Several of them are records, each a markdown file.
 
     Raises:
         Unparsable: it is no export of Joplin.
@@ -34,7 +41,10 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
             tag = titles.get(item.properties.get("tag_id", ""), "")
             tags.setdefault(item.properties.get("note_id", ""), []).append(tag)
     notes = sorted((i for i in items if i.kind == NOTE), key=lambda note: note.created or "")
+    if not notes:
+        raise EmptySource("no note is in it", source=name)
     blocks: list[str] = []
+    records: dict[str, AttachedFile] = {}
     for note in notes:
         own = sorted(filter(None, tags.get(note.properties["id"], ())))
         notebook = titles.get(note.properties.get("parent_id", ""), "")
@@ -45,8 +55,29 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         )
         title = heading(2, note.title) or "## Untitled"
         blocks += [title, "  \n".join(filter(None, facts)), without_headings(note.text)]
+        if note.title or note.text.strip():
+            key = note.properties["id"]
+            records[key] = record_file(
+                key, note.title, _NOTE, "md", _note_file(note, facts[0], own)
+            )
     date = max((note.modified or note.created or "" for note in notes), default="") or None
-    return finish(blocks, name, MIME, date=date, is_titled=False)
+    whole = finish(blocks, name, MIME, date=date, is_titled=False)
+    is_many = 1 < len(records) <= RECORDS_MAX
+    return structs.replace(whole, attachments=tuple(records.values()) if is_many else ())
+
+
+def _note_file(note: Item, notebook: str, tags: list[str]) -> bytes:
+    """A note as a markdown file with what Joplin keeps of it elsewhere."""
+    facts = {
+        "title": note.title or None,
+        "tags": tags,
+        "created": note.created,
+        "modified": note.modified,
+    }
+    # JSON is YAML.
+    lines = [f"{key}: {json.dumps(fact)}" for key, fact in facts.items() if fact]
+    text = "\n\n".join(filter(None, (notebook, note.text or note.title)))
+    return f"---\n{chr(10).join(lines)}\n---\n\n{text}\n".encode("utf-8", "replace")
 
 
 def _items(data: bytes, name: str) -> Iterator[Item]:

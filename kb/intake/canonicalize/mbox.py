@@ -1,5 +1,6 @@
 """What do the mails of a mailbox say? Each is a section: its subject, its header and its text."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -120,11 +121,18 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
         except SourceError:
             damaged += 1
             continue
-        title = f"## {said.title}" if said.markdown.startswith("# ") else "## Without a subject"
-        text = said.markdown.partition("\n")[2] if said.markdown.startswith("# ") else said.markdown
+        is_titled, text = said.markdown.startswith("# "), _with_deeper_sections(said)
+        title = f"## {said.title}" if is_titled else "## Without a subject"
+        text = text.partition("\n")[2] if is_titled else text
         chars += len(text)
         if chars > TEXT_CHARS_MAX:
             raise TextTooLong
         blocks += [title, text.strip("\n")]
     warnings = [f"{damaged} of its mails could not be read"] if damaged else []
     return finish(blocks, name, MIME, warnings=warnings, is_titled=False)
+
+
+def _with_deeper_sections(mail: Canonical) -> str:
+    """The markdown of a mail whose earlier mails are sections of it, not of the mailbox."""
+    starts = [0, *(mail.mail.earlier if mail.mail else ()), len(mail.markdown)]
+    return "#".join(mail.markdown[a:b] for a, b in itertools.pairwise(starts))

@@ -143,18 +143,17 @@ def _mail(message: _Message, name: str) -> Canonical:
     }
     body = message.text(_BODY).strip()
     if not body and (page := message.page()):
-        body = read_page(page, name, None, subject)
+        body = read_page(page, name, None)
     files, names = message.attachments()
     ids = [ids_in(message.text(number)) for number in (_MESSAGE_ID, _ANSWERED, _REFERENCES)]
     own, answered, before = ids
-    read = mail_doc(subject, heads, body, names, name, MIME, date)
+    head = MailHead(
+        sender=sender,
+        recipients=tuple(message.people()),
+        message_id=next(iter(own), ""),
+    )
     return structs.replace(
-        read,
-        mail=MailHead(
-            sender=sender,
-            recipients=tuple(message.people()),
-            message_id=next(iter(own), ""),
-        ),
+        mail_doc(subject, heads, body, names, name, MIME, date, head),
         links=tuple(f"mail:{other}" for other in nearest_first(answered, before)),
         attachments=tuple(files),
     )

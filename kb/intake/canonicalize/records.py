@@ -69,7 +69,13 @@ class DatedText(Struct, frozen=True, kw_only=True):
     def adds(self, key: object, value: object) -> bool:
         """Whether a field of the record says more than the entry does: no flag that is off."""
         name = _plain(key)
-        if name in _IDS or value is False or value is None or time_of(str(key), value):
+        if (
+            name in _IDS
+            or str(key).endswith(("_id", "Id"))
+            or value is False
+            or value is None
+            or time_of(str(key), value)
+        ):
             return False
         text = text_of(value)
         is_said = bool(text) and (text in self.text or text in (self.title, self.who))

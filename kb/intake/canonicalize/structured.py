@@ -10,6 +10,7 @@ from msgspec import structs
 from kb.errors import Unparsable
 from kb.intake.canonicalize.blocks import BLOCK_ROWS, fenced, finish, heading, table
 from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.canonicalize.exports import split_export
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.records import (
     DatedText,
@@ -119,8 +120,12 @@ def _finished(value: Any, name: str, mime: str, warnings: tuple[str, ...]) -> Ca
     lists = (value, *(value.values() if isinstance(value, dict) else ()))
     items = [facts_of(unwrapped(item)) for part in lists for item in _items(part)]
     newest = max((item.modified or item.created for item in items), default="")
+    export = split_export(value, lambda part: _columns(part) is not None)
+    rest = "\n\n".join(_sections(export.rest, 0)).strip() if export.records else ""
     return structs.replace(
         canonical,
+        attachments=tuple(export.records),
+        rest=rest,
         date=facts.created or facts.modified or newest or None,
         created=facts.created or None,
         modified=facts.modified or None,
@@ -157,6 +162,10 @@ def _sections(value: Any, depth: int) -> Iterator[str]:
         note = note_of(value)
         if note is not None:
             yield from filter(None, (without_headings(note.text), note.who, note.when))
+        talks = [key for key, item in value.items() if _talk(item)]
+        if note is None and talks and (title := facts_of(value).title):
+            # Of what is said in a conversation, its ids and days are no part.
+            note = DatedText(text="", when="", title=title)
         flat = {key: item for key, item in value.items() if _is_flat(item)}
         lines = [
             f"- {_said(key)}: {_stated(key, item)}"
@@ -166,8 +175,10 @@ def _sections(value: Any, depth: int) -> Iterator[str]:
         yield "\n".join(line for line in lines if not line.endswith(": "))
         for key, item in value.items():
             if not _is_flat(item) and (note is None or note.adds(key, item)):
-                yield _headed(str(key), depth)
-                yield from _sections(item, depth + 1)
+                # What is the only thing in it needs no name.
+                is_all = talks == [key]
+                yield "" if is_all else _headed(str(key), depth)
+                yield from _sections(item, depth if is_all else depth + 1)
     elif isinstance(value, list):
         yield from _list(value, depth)
     else:

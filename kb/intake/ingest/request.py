@@ -102,7 +102,7 @@ def read_anew(
 
 def part_of_mail(canonical: Canonical, mail: MailHead | None, date: str | None) -> Canonical:
     """What an attachment says, with the people and the date of its mail, and a link to it."""
-    head = structs.replace(mail, message_id="") if mail else None
+    head = structs.replace(mail, message_id="", earlier=()) if mail else None
     return structs.replace(
         canonical,
         links=(PART, *canonical.links),

@@ -14,7 +14,7 @@ from kb.intake.canonicalize import (
     reads_as_before,
 )
 from kb.intake.ingest.request import IngestRequest, read_anew
-from kb.intake.sync.parts import Attachments
+from kb.intake.sync.parts import Attachments, without_records
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.report import Tally
 from kb.model.doc import Doc, Kind
@@ -103,6 +103,7 @@ class RereadHandler:
         ingestor = self._ingestor()
         attachments = Attachments(self._store, parser, self._ocr(), Tally())
         parts = () if _is_part(doc) else tuple(attachments.of(request))
+        request = without_records(request)
 
         def finish(txn: WriteTxn) -> None:
             queue.finish(txn, claim)

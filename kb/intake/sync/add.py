@@ -36,7 +36,7 @@ from kb.intake.sync.items import (
 )
 from kb.intake.sync.lists import FeedNamed
 from kb.intake.sync.origins import new_origin, register
-from kb.intake.sync.parts import Attachments
+from kb.intake.sync.parts import Attachments, without_records
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_named_at_address
 from kb.intake.sync.read import read_source, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
@@ -114,7 +114,7 @@ class Adder:
         self._options = options
         self._tally = Tally()
         self._batch: list[tuple[SourceItem | None, StagedDoc]] = []
-        """Staged docs with their sources; None for an attachment of the mail before it."""
+        """Staged docs with their sources; None for what is in the file after it."""
         self._attachments = Attachments(store, parser, options.ocr, self._tally)
         self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []
@@ -385,14 +385,22 @@ class Adder:
             self._tally.left(read.item.name, "skipped", "it is empty")
             return
         request = self._request(read)
-        parts = () if read.item.member else self._attachments.of(request)
+        # All before the first is committed, since what is not among them is hidden.
+        parts = [] if read.item.member else list(self._attachments.of(request))
+        if not read.item.member:
+            request = without_records(request)
         if self._options.dry_run:
             self._foresee(request)
             for part in parts:
                 self._attachments.foresee(part)
             return
-        self._batch.append((read.item, self._ingestor.stage(request)))
-        self._batch += [(None, self._ingestor.stage(part)) for part in parts]
+        for part in parts:
+            self._stage(None, part)
+        # The file comes last: with its stamp all that is in it counts as taken in.
+        self._stage(read.item, request)
+
+    def _stage(self, item: SourceItem | None, request: IngestRequest) -> None:
+        self._batch.append((item, self._ingestor.stage(request)))
         raw_bytes = sum(len(staged.request.raw) for _, staged in self._batch)
         if len(self._batch) >= _BATCH_DOCS or raw_bytes >= _BATCH_BYTES:
             self._flush()

@@ -250,7 +250,7 @@ class MailboxTaker:
         for part in attached(request, self._parser, options.ocr, self._tally):
             self._attached.add(_digest(part.lsid))
             if isinstance(part, LeftPart):
-                self._tally.part_left("attachments", part.source, part.outcome, part.reason)
+                self._tally.part_left(part.kind, part.source, part.outcome, part.reason)
             else:
                 requests.append(part)
         self._put(requests)

@@ -11,6 +11,7 @@ from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
 from kb.intake.ingest.own_dates import date_in_name
 from kb.intake.sync.origins import covers, origin_folder
+from kb.intake.sync.parts import may_hold_parts
 from kb.intake.sync.read import read_source
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
 from kb.model.failpoints import failpoint
@@ -201,15 +202,17 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
             )
             move_doc(txn, store, changed, lsid, move.seen)
             for part in attachments.get(newest.place, ()):
-                _move_attachment(txn, store, part, newest, changed, lsid)
+                # What the file no longer had before it moved does not come back.
+                if part.status == "active" or newest.status != "active":
+                    _move_attachment(txn, store, part, newest, changed, lsid)
             followed.append(newest.doc_id)
     failpoint("sync.after_move")
     return followed
 
 
 def _attachments(txn: ReadTxn, recognised: list[DetectedMove]) -> dict[Lsid, list[Doc]]:
-    """The attachments of moved mails, by the old places of those; not what a person removed."""
-    places = {move.doc.place for move in recognised if move.doc.mail is not None}
+    """What is in moved mails and exports, by their old places; not what a person removed."""
+    places = {move.doc.place for move in recognised if may_hold_parts(move.doc)}
     parts: dict[Lsid, list[Doc]] = {}
     if not places:
         return parts

@@ -1,4 +1,4 @@
-"""The attachments of a mail, as docs of their own that are taken in together with it."""
+"""What is in a file as docs of their own: the attachments of a mail, the records of an export."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
-from kb.errors import SourceError
+from kb.errors import EmptySource, SourceError
 from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of
 from kb.intake.ingest.changes import hide_missing
 from kb.intake.ingest.request import (
@@ -17,10 +17,11 @@ from kb.intake.ingest.request import (
     part_of_mail,
 )
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
-from kb.intake.sync.report import Tally
+from kb.intake.sync.report import PartKind, Tally
+from kb.model.doc import Doc
 from kb.model.ids import Lsid, sha256_hex
-from kb.model.source import part_lsid, part_source
-from kb.model.text import AttachedFile
+from kb.model.source import part_lsid, part_source, whole_of
+from kb.model.text import AttachedFile, Canonical
 from kb.store import docs
 from kb.store.keys import lsid_key
 from kb.store.kv import WriteTxn
@@ -30,11 +31,19 @@ from kb.store.store import Store
 _DEPTH_MAX: Final = 3
 _DIGEST_CHARS: Final = 8
 _SUFFIX_CHARS_MAX: Final = 10
+# Files that may hold records.
+_EXPORTS: Final = frozenset(
+    (
+        *("application/json", "application/jsonl"),
+        *("application/x-jex", "application/x-enex+xml"),
+    )
+)
 
 
 class LeftPart(Struct, frozen=True, kw_only=True):
-    """An attachment that cannot be taken in, and why."""
+    """A part that cannot be taken in, and why."""
 
+    kind: PartKind
     lsid: Lsid
     source: str
     outcome: Literal["skipped", "failed"]
@@ -42,7 +51,7 @@ class LeftPart(Struct, frozen=True, kw_only=True):
 
 
 class Attachments:
-    """The attachments of the mails that one call reads from files of their own."""
+    """What is in the mails and exports that one call reads from files of their own."""
 
     def __init__(self, store: Store, parser: Parser, ocr: Ocr, tally: Tally) -> None:
         self._store = store
@@ -52,8 +61,8 @@ class Attachments:
         self._kept: dict[Lsid, set[Lsid]] = {}
 
     def of(self, mail: IngestRequest) -> Iterator[IngestRequest]:
-        """The attachments of a mail; those that cannot be taken in are counted."""
-        if mail.canonical.mail is None or not mail.lsid.startswith("file://"):
+        """The parts of a mail or an export; those that cannot be taken in are counted."""
+        if not _is_holder(mail):
             return
         kept = self._kept.setdefault(mail.lsid, set())
         mail = structs.replace(mail, stamp=mail.stamp or self._known_stamp(mail.lsid))
@@ -62,7 +71,7 @@ class Attachments:
             if isinstance(part, IngestRequest):
                 yield part
             else:
-                self._tally.part_left("attachments", part.source, part.outcome, part.reason)
+                self._tally.part_left(part.kind, part.source, part.outcome, part.reason)
 
     def _known_stamp(self, lsid: Lsid) -> FileStamp | None:
         with self._store.read() as txn:
@@ -80,36 +89,71 @@ class Attachments:
     def hide_gone(self, txn: WriteTxn) -> None:
         """Hide what the mails that were read since the last time no longer have."""
         for file, kept in self._kept.items():
-            gone = [doc.doc_id for doc in docs.parts_of(txn, file) if doc.place not in kept]
-            self._tally.part("attachments", "removed", len(hide_missing(txn, self._store, gone)))
+            gone = [doc for doc in docs.parts_of(txn, file) if doc.place not in kept]
+            hidden = set(hide_missing(txn, self._store, [doc.doc_id for doc in gone]))
+            for doc in gone:
+                if doc.doc_id in hidden:
+                    self._tally.part(_kind_at(doc.place), "removed")
         self._kept.clear()
 
     def foresee(self, part: IngestRequest) -> None:
-        """Count what would become of an attachment."""
+        """Count what would become of a part."""
         with self._store.read() as txn:
             current = docs.latest_of(txn, part.lsid)
+        kind = _kind_at(part.lsid)
         if current is None:
-            self._tally.part("attachments", "added")
+            self._tally.part(kind, "added")
         elif current.status == "tombstoned":
-            self._tally.part("attachments", "resurrected")
+            self._tally.part(kind, "resurrected")
+        elif current.raw_sha256 != part.raw_sha256:
+            self._tally.part(kind, "updated")
         else:
-            self._tally.part("attachments", "unchanged")
+            self._tally.part(kind, "unchanged")
 
     def took(self, part: StagedDoc, outcome: IngestOutcome | None) -> None:
-        """Count an attachment that was committed; None for one that a person removed."""
+        """Count a part that was committed; None for one that a person removed."""
+        kind = _kind_at(part.request.lsid)
         if outcome is None:
             reason = "removed with kb rm; kb add brings it back"
-            self._tally.part_left("attachments", part.request.source, "skipped", reason)
+            self._tally.part_left(kind, part.request.source, "skipped", reason)
         else:
-            self._tally.part("attachments", outcome.status)
+            self._tally.part(kind, outcome.status)
+
+
+def without_records(request: IngestRequest) -> IngestRequest:
+    """An export whose records are docs of their own says no more than what is in none of them."""
+    canonical = request.canonical
+    count = sum(1 for file in canonical.attachments if file.key)
+    if not count or not _is_holder(request):
+        return request
+    text = canonical.rest or f"{count:,} records, each a doc of its own"
+    return structs.replace(
+        request,
+        canonical=structs.replace(canonical, markdown=f"{text}\n", by_name=not canonical.rest),
+    )
+
+
+def may_hold_parts(of: Canonical | Doc) -> bool:
+    """Whether there may be docs in what is a file: in a mail, or in an export."""
+    return of.mail is not None or of.mime in _EXPORTS
+
+
+def _is_holder(request: IngestRequest) -> bool:
+    lsid = request.lsid
+    return may_hold_parts(request.canonical) and lsid.startswith("file://") and "#" not in lsid
+
+
+def _kind_at(place: Lsid) -> PartKind:
+    # A record has one name, an attachment two.
+    return "records" if whole_of(place) is None else "attachments"
 
 
 def attached(
     mail: IngestRequest, parser: Parser, ocr: Ocr, tally: Tally, depth: int = 1
 ) -> Iterator[IngestRequest | LeftPart]:
-    """The attachments of a mail, those of mails among them included, down to three levels.
+    """The parts of a mail or an export, those of mails among them included, down to three levels.
 
-    Each has the mail's dates, people, tags and visibility, and a link to it.
+    An attachment has the mail's dates, people, tags and visibility, and a link to it.
     """
     seen: set[Lsid] = set()
     for file in mail.canonical.attachments:
@@ -121,15 +165,24 @@ def attached(
         try:
             part = _request(mail, file, digest, lsid, source, parser, ocr, tally)
         except SourceError as error:
-            yield LeftPart(lsid=lsid, source=source, outcome="failed", reason=error.reason)
+            kind: PartKind = "records" if file.key else "attachments"
+            # A record without words is none.
+            outcome: Literal["skipped", "failed"] = "failed"
+            if file.key and isinstance(error, EmptySource):
+                outcome = "skipped"
+            yield LeftPart(
+                kind=kind, lsid=lsid, source=source, outcome=outcome, reason=error.reason
+            )
             continue
         yield part
-        if depth < _DEPTH_MAX:
+        if depth < _DEPTH_MAX and not file.key:
             yield from attached(part, parser, ocr, tally, depth + 1)
 
 
 def _place(mail: IngestRequest, file: AttachedFile, digest: str) -> tuple[Lsid, str]:
-    """The lsid and the source: the mail's, and behind it the digest and the name."""
+    """The lsid and the source: the mail's, and behind it the digest and the name, or the key."""
+    if file.key:
+        return part_lsid(mail.lsid, file.key), part_source(mail.source, file.key)
     names = (digest[:_DIGEST_CHARS], file.name)
     if "#" not in mail.lsid:
         return part_lsid(mail.lsid, *names), part_source(mail.source, *names)
@@ -150,7 +203,9 @@ def _request(
     read = parsed(
         parser, CanonicalizeInput(data=file.data, mime=file.mime, name=file.name), ocr, tally
     )
-    canonical = part_of_mail(read, mail.canonical.mail, mail.canonical.date)
+    canonical = read
+    if not file.key:
+        canonical = part_of_mail(read, mail.canonical.mail, mail.canonical.date)
     return structs.replace(
         mail,
         lsid=lsid,

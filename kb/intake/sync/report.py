@@ -10,7 +10,7 @@ from kb.model.ids import DocId
 from kb.model.origin import Origin
 
 SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
-PartKind = Literal["mails", "attachments"]
+PartKind = Literal["mails", "attachments", "records"]
 Outcome = Literal["added", "updated", "unchanged", "resurrected", "skipped", "failed"]
 
 
@@ -31,7 +31,7 @@ class SourceProblem(Struct, frozen=True, kw_only=True):
 
 
 class PartCounts(Struct, frozen=True, kw_only=True):
-    """What became of the mails of the files seen, or of their attachments.
+    """What became of the mails of the files seen, of their attachments, or of an export's records.
 
     scanned is the sum of the six outcomes after it.
     """
@@ -70,6 +70,8 @@ class AddReport(Struct, frozen=True, kw_only=True):
     """The mails of mailboxes; a mailbox itself is one source."""
     attachments: PartCounts = NO_PARTS
     """Of the mails that were read; those of unchanged mails are not looked at."""
+    records: PartCounts = NO_PARTS
+    """The conversations, pages and notes of exports; an export itself is one source."""
     hold_back_reason: str | None = None
     """Why docs of vanished mails were not removed."""
     transaction: str | None = None
@@ -111,6 +113,7 @@ class SourceLine(Struct, frozen=True, kw_only=True):
     problems: tuple[SourceProblem, ...] = ()
     mails: PartCounts = NO_PARTS
     attachments: PartCounts = NO_PARTS
+    records: PartCounts = NO_PARTS
 
 
 class SyncReport(Struct, frozen=True, kw_only=True):
@@ -128,6 +131,7 @@ class SyncReport(Struct, frozen=True, kw_only=True):
     removed: int
     mails: PartCounts
     attachments: PartCounts
+    records: PartCounts
 
 
 class Tally:
@@ -144,13 +148,13 @@ class Tally:
         """Why docs of vanished mails stay; the first reason there was."""
 
     def part(self, kind: PartKind, outcome: Outcome | Literal["removed"], count: int = 1) -> None:
-        """Count mails or attachments."""
+        """Count docs of this kind."""
         self._parts[kind, outcome] = self._parts.get((kind, outcome), 0) + count
 
     def part_left(
         self, kind: PartKind, source: str, outcome: Literal["skipped", "failed"], reason: str
     ) -> None:
-        """Count a mail or an attachment that was skipped or failed."""
+        """Count one that was skipped or failed."""
         self.part(kind, outcome)
         self.note(source, outcome, reason)
 
@@ -200,6 +204,7 @@ class Tally:
             ocr_missing=self._ocr_missing,
             mails=self._part_counts("mails"),
             attachments=self._part_counts("attachments"),
+            records=self._part_counts("records"),
             hold_back_reason=self.hold_back_reason,
         )
 
@@ -216,6 +221,7 @@ def merged_report(reports: Sequence[AddReport]) -> AddReport:
         hold_back_reason=next(filter(None, reasons), None),
         mails=sum_of(report.mails for report in reports),
         attachments=sum_of(report.attachments for report in reports),
+        records=sum_of(report.records for report in reports),
         docs=tuple(line for report in reports for line in report.docs),
         problems=tuple(problem for report in reports for problem in report.problems),
         **sums,

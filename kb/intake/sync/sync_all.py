@@ -383,17 +383,19 @@ def _line(
         problems=counts.problems,
         mails=counts.mails,
         attachments=counts.attachments,
+        records=counts.records,
     )
 
 
 def total_report(lines: list[SourceLine]) -> SyncReport:
     """The report of all sources, with the sums of their counts."""
-    apart = ("sources", "mails", "attachments")
+    apart = ("sources", "mails", "attachments", "records")
     names = [name for name in SyncReport.__struct_fields__ if name not in apart]
     sums = {name: sum(getattr(line, name) for line in lines) for name in names}
     return SyncReport(
         sources=tuple(lines),
         mails=sum_of(line.mails for line in lines),
         attachments=sum_of(line.attachments for line in lines),
+        records=sum_of(line.records for line in lines),
         **sums,
     )

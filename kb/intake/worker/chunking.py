@@ -1,8 +1,11 @@
 """The chunk job: a doc's markdown becomes chunks that can be found by words."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, structs
 
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker.blocks import parse_blocks
@@ -20,8 +23,9 @@ from kb.intake.embed.protocol import Embedder
 from kb.model.code import is_code
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
-from kb.model.ids import JobId
+from kb.model.ids import DocId, JobId
 from kb.model.job import Claim
+from kb.model.text import ChunkDraft
 from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.jobs import queue
@@ -116,18 +120,22 @@ class ChunkHandler:
         overlap_tokens: int,
         section_level: int | None,
     ) -> dict[JobId, ChunkedDoc]:
+        parts = [(doc, part) for _, doc, text in loaded for part in _parts(doc, text)]
         chunk_lists = chunk_many(
-            [markdown for _, _, markdown in loaded],
-            titles=[doc.label for _, doc, _ in loaded],
+            [part.text for _, part in parts],
+            titles=[doc.label for doc, _ in parts],
             spans_of=embedder.token_spans_batch,
             tokens_max=tokens_max,
             overlap_tokens=overlap_tokens,
             section_level=section_level,
-            blocks_of=[_blocks_of(doc) for _, doc, _ in loaded],
+            blocks_of=[_blocks_of(doc) for doc, _ in parts],
         )
+        cuts: dict[DocId, list[ChunkDraft]] = {doc.doc_id: [] for doc, _ in parts}
+        for (doc, part), drafts in zip(parts, chunk_lists, strict=True):
+            cuts[doc.doc_id] += [_moved(draft, part.start) for draft in drafts]
         return {
-            claim.job.job_id: build_chunks(doc, markdown, cut)
-            for (claim, doc, markdown), cut in zip(loaded, chunk_lists, strict=True)
+            claim.job.job_id: build_chunks(doc, markdown, cuts[doc.doc_id])
+            for claim, doc, markdown in loaded
         }
 
     def _commit_one(
@@ -155,6 +163,26 @@ class ChunkHandler:
             queue.enqueue(txn, self._store.clock, "chunk", newest.doc_id, key=key)
             return
         write_chunks(txn, self._store, cut, model)
+
+
+class _Part(Struct, frozen=True):
+    """A part of a markdown that is cut as if it were all."""
+
+    start: int
+    text: str
+
+
+def _parts(doc: Doc, markdown: str) -> list[_Part]:
+    """The whole; of a mail its own text, and each earlier mail that it repeats.
+
+    So no chunk of its own says what others wrote, and an earlier mail is cut alike in all answers.
+    """
+    starts = [0, *(doc.mail.earlier if doc.mail else ()), len(markdown)]
+    return [_Part(start, markdown[start:end]) for start, end in itertools.pairwise(starts)]
+
+
+def _moved(draft: ChunkDraft, by: int) -> ChunkDraft:
+    return structs.replace(draft, start=draft.start + by, end=draft.end + by) if by else draft
 
 
 def _blocks_of(doc: Doc) -> BlocksOf:

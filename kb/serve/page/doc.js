@@ -13,6 +13,9 @@ const SHORT_ID = 12;
 const SIMILAR = 6;
 const LINKED = 20;
 const SIMILAR_PASSAGES = 20;
+// A mail's answers repeat it: what they repeat is closed at first.
+const MAILS = new Set(["message/rfc822", "application/vnd.ms-outlook"]);
+const EARLIER = /^Earlier mail(:|$)/;
 
 /** Whether a passage is all that a document says, so that a mark would tell nothing. */
 function isWhole(doc, from, to) {
@@ -56,7 +59,7 @@ export function docView(main, wanted, page) {
     const here = offsets(doc.text);
     const spans = passage ? [[here(passage.start - doc.start), here(passage.end - doc.start)]].filter(([a, b]) => b > a && !isWhole(doc, a, b)) : [];
     const made = () => h("mark", { class: "found" });
-    const text = isSource ? h("pre", { class: "source", tabindex: "0" }, marked(doc.text, 0, doc.text.length, spans, made)) : rendered(doc.text, spans, made);
+    const text = isSource ? h("pre", { class: "source", tabindex: "0" }, marked(doc.text, 0, doc.text.length, spans, made)) : rendered(doc.text, spans, made, MAILS.has(doc.mime) ? EARLIER : undefined);
     body.removeAttribute("aria-busy");
     body.replaceChildren(
       ...doc.warnings.map((said) => h("p", { class: "warning" }, said)),

@@ -19,11 +19,26 @@ const TOKEN = new RegExp(
   "gdu",
 );
 
-/** A text as elements. `spans` are marked, as the element `made` makes; both in offsets of `text`. */
-export function rendered(text, spans = [], made = undefined) {
+/**
+ * A text as elements. `spans` are marked, as the element `made` makes; both in offsets of `text`.
+ * Sections whose heading matches `folds` are closed, but for those with a mark in them.
+ */
+export function rendered(text, spans = [], made = undefined, folds = undefined) {
   const root = h("div", { class: "prose" });
   const reader = new Reader(text, spans, made);
   reader.blocks(root);
+  return folds ? folded(root, folds) : root;
+}
+
+function folded(root, folds) {
+  let section = null;
+  for (const node of [...root.children]) {
+    if (folds.test(node.textContent) && /^H\d$/.test(node.tagName)) {
+      section = h("details", {}, h("summary", {}, ...node.childNodes));
+      node.replaceWith(section);
+    } else section?.append(node);
+    if (section?.querySelector("mark")) section.open = true;
+  }
   return root;
 }
 

@@ -315,8 +315,8 @@ def test_a_locked_book_is_refused_by_name() -> None:
     assert "what no one wrote" in epub.read(zipped(parts), "a.epub").markdown
 
 
-def test_a_mail_folds_what_it_quotes() -> None:
-    """Subject, sender and date come first; the quote is counted, the attachment named."""
+def test_a_mail_sets_apart_what_it_quotes() -> None:
+    """Subject, sender and date come first; the attachment is named, the quote comes last."""
     mail = (
         "From: a@example.org\nSubject: =?utf-8?q?Caf=C3=A9?=\n"
         "Date: Thu, 02 Jan 2020 03:04:05 +0000\nMIME-Version: 1.0\n"
@@ -326,8 +326,8 @@ def test_a_mail_folds_what_it_quotes() -> None:
     )
     found = eml.read(mail.encode(), "a.eml")
     assert (found.title, found.date) == ("Café", "2020-01-02T03:04:05+00:00")
-    assert "Yes.\n\n[3 lines quoted]" in found.markdown
-    assert found.markdown.endswith("Attachments: p.png\n")
+    assert "\n\nYes.\n\nAttachments: p.png\n" in found.markdown
+    assert found.markdown.endswith("\n\n## Earlier mail\n\na\nb\nc\n")
     with pytest.raises(Unparsable):
         eml.read(b"no mail", "a.eml")
 

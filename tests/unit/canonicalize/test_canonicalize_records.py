@@ -92,9 +92,7 @@ def test_a_conversation_with_an_assistant_reads_as_one() -> None:
     assert talk.date == "2022-06-04T08:00:00Z"
     assert talk.markdown.endswith(
         dedent("""\
-        ### mapping
-
-        #### 2022-06-04
+        ### 2022-06-04
 
         **user** 08:00: Why is it flat?
 
@@ -133,7 +131,7 @@ def test_entries_of_a_journal_keep_where_they_were_written() -> None:
             {"string": "all day", "create-time": (MOMENT_S + 86_400) * 1_000}]},
     ]})  # fmt: skip
     assert "08:00: An ibex. (placeName: Grindelwald; tags: alps)" in journal.markdown
-    assert journal.markdown.endswith("### 2022-06-05\n\n08:00: Rain.\n\n08:00: all day\n")
+    assert journal.markdown.endswith("## 2022-06-05\n\n08:00: Rain.\n\n08:00: all day\n")
 
 
 def test_an_archive_of_x_is_data() -> None:

@@ -1,0 +1,93 @@
+"""Exports of services by the real command: each conversation is a doc, and stays it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from commands import Home, accounted, surroundings
+
+
+def talk(number: int, said: str = "", **fields: Any) -> dict[str, Any]:
+    """A conversation as assistants export it."""
+    messages = [
+        {"sender": who, "text": f"Ibex{number} {said} {who}.", "created_at": f"2026-03-0{day}"}
+        for day, who in enumerate(("human", "assistant"), 1)
+    ]
+    month = f"2026-{number % 12 + 1:02}-01"
+    named = {"uuid": f"talk-{number}", "name": f"Talk {number}", "created_at": month}
+    return {**named, "chat_messages": messages, **fields}
+
+
+def write(path: Path, *talks: dict[str, Any]) -> Path:
+    """An export of these conversations."""
+    path.write_text(json.dumps(talks))
+    return path
+
+
+def counts(report: dict[str, Any]) -> dict[str, int]:
+    """What is not zero of the records of a report."""
+    assert "sources" in report or accounted(report)
+    return {name: count for name, count in report["records"].items() if count and name != "scanned"}
+
+
+def rows(home: Home, *options: str) -> dict[str, tuple[str, str]]:
+    """Titles and doc ids by what follows the file in the sources of records."""
+    listed = home.run("ls", "--json", "--limit", "0", *options).json["docs"]
+    parts = [(row["source"].partition("#")[2], row["title"], row["doc_id"]) for row in listed]
+    return {key: (title, doc_id) for key, title, doc_id in parts if key}
+
+
+def test_each_conversation_is_a_doc_that_stays_the_same(tmp_path: Path) -> None:
+    """A later export adds what is new, and embeds that alone; a title may change."""
+    home, file = Home(tmp_path / "home"), tmp_path / "in" / "conversations.json"
+    file.parent.mkdir()
+    write(file, *map(talk, range(1, 6)))
+    added = home.run("add", file.parent)
+    assert added.out.startswith("1 added of 1 scanned\nrecords: 5 added\n")
+    before = rows(home)
+    assert {key: title for key, (title, _) in before.items()} == {
+        f"talk-{n}": f"Talk {n}" for n in range(1, 6)
+    }
+    assert list(rows(home, "--on", "2026-04")) == ["talk-3"]
+    hit = home.run("search", "ibex4 assistant", "--json", "-k", "1").json["hits"][0]
+    assert (hit["title"], hit["source"]) == ("Talk 4", f"{file}#talk-4")
+    assert hit["freshness"] == "fresh"
+    vectors = home.run("stats", "--json").json["vectors"]
+    write(file, *map(talk, range(2, 5)), talk(5, name="Another title"), talk(6))
+    report = home.run("sync-all", "--interval-min", "0", "--json").json
+    assert counts(report) == {"added": 1, "updated": 1, "unchanged": 3, "removed": 1}
+    after = rows(home)
+    assert {key for key, row in after.items() if before.get(key) == row} == {
+        *("talk-2", "talk-3", "talk-4")
+    }
+    assert after["talk-5"][0] == "Another title"
+    assert home.run("stats", "--json").json["vectors"] <= vectors + 2
+    moved = file.rename(file.with_name("talks.json"))
+    assert home.run("sync-all", "--interval-min", "0").code == 0
+    assert rows(home) == after
+    assert rows(home, "--source", str(moved)) == after
+    assert home.run("check").out.endswith("all is well\n")
+
+
+def test_an_export_that_has_no_file_is_one_doc(tmp_path: Path) -> None:
+    """Nothing of it is lost, since there is nothing that its parts could be parts of."""
+    home, file = Home(tmp_path / "home"), write(tmp_path / "a.json", talk(1), talk(2))
+    home.run("add", "-", stdin=file.read_text())
+    assert rows(home) == {}
+    for number in (1, 2):
+        text = home.run("search", f"ibex{number}", "--json").json["hits"][0]["text"]
+        assert f"Ibex{number}" in text
+
+
+def test_a_kill_in_the_middle_of_an_export(tmp_path: Path) -> None:
+    """The next call goes on behind what was committed: the file counts when all of it is in."""
+    home = Home(tmp_path / "home")
+    file = write(tmp_path / "a.json", *map(talk, range(300)))
+    armed = surroundings(KB_FAILPOINTS="ingest.after_commit=kill@2")
+    assert home.run("add", file, "--no-wait", env=armed).code == -9
+    kept = rows(home)
+    assert 0 < len(kept) < 300
+    went_on = home.run("add", file, "--no-wait", "--json").json
+    assert counts(went_on) == {"added": 300 - len(kept), "unchanged": len(kept)}
+    assert rows(home).items() > kept.items()
+    assert len(rows(home)) == 300
