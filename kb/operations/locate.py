@@ -56,7 +56,7 @@ def locate_pack(
 
     def look(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return resolve(txn, name, scope).pack_id
+            return resolve(txn, name, home.scope(scope)).pack_id
 
     try:
         return locate(homes, name, look, failed)
@@ -69,7 +69,7 @@ def doc_named(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return resolve_doc(txn, ident, scope).doc_id
+            return resolve_doc(txn, ident, home.scope(scope)).doc_id
 
     return finds
 
@@ -79,7 +79,7 @@ def doc_of_any_state(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return entries.doc_named(txn, ident, scope).doc_id
+            return entries.doc_named(txn, ident, home.scope(scope)).doc_id
 
     return finds
 
@@ -89,7 +89,7 @@ def doc_or_chunk(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return _full(resolve_id(txn, ident, scope))
+            return _full(resolve_id(txn, ident, home.scope(scope)))
 
     return finds
 
@@ -99,7 +99,7 @@ def text_named(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return _full(open_text(txn, ident, scope))
+            return _full(open_text(txn, ident, home.scope(scope)))
 
     return finds
 

@@ -94,13 +94,17 @@ class _Handlers:
         # The instructions hold what is learned, but programs shorten them or leave them out. So
         # the tool `learn` reads these subjects as any others.
         def to_learn(scope: Scope) -> tuple[Topic, ...]:
-            return without_learned(spaces.topics(scope))
+            return without_learned(spaces.current().topics(scope))
 
-        self._spaces = spaces.with_topics(to_learn)
-        self._learned = spaces.topics
+        self._opened = spaces
+        self._to_learn = to_learn
         self._scope = scope
         self._calls = calls
         self._writers = {tool.name: tool for tool in writers}
+
+    @property
+    def _spaces(self) -> Spaces:
+        return self._opened.current().with_topics(self._to_learn)
 
     async def list_tools(self, _: Any, __: Any) -> "types.ListToolsResult":
         from mcp import types
@@ -199,7 +203,7 @@ class _Handlers:
         from mcp import MCPError, types
 
         def work() -> str:
-            return knowledge_section(self._learned(self._scope)).text
+            return knowledge_section(self._opened.current().topics(self._scope)).text
 
         text = await self._done(work) if params.name == KNOWLEDGE else ""
         if not text:
