@@ -94,7 +94,7 @@ class _Handlers:
         # The instructions hold what is learned, but programs shorten them or leave them out. So
         # the tool `learn` reads these subjects as any others.
         def to_learn(scope: Scope) -> tuple[Topic, ...]:
-            return without_learned(spaces.current().topics(scope))
+            return without_learned(self._current().topics(scope))
 
         self._opened = spaces
         self._to_learn = to_learn
@@ -104,7 +104,11 @@ class _Handlers:
 
     @property
     def _spaces(self) -> Spaces:
-        return self._opened.current().with_topics(self._to_learn)
+        return self._current().with_topics(self._to_learn)
+
+    def _current(self) -> Spaces:
+        # Whether somebody may ask as another user was judged by the homes that were open.
+        return self._opened.current() if self._scope.operator else self._opened
 
     async def list_tools(self, _: Any, __: Any) -> "types.ListToolsResult":
         from mcp import types
@@ -203,7 +207,7 @@ class _Handlers:
         from mcp import MCPError, types
 
         def work() -> str:
-            return knowledge_section(self._opened.current().topics(self._scope)).text
+            return knowledge_section(self._current().topics(self._scope)).text
 
         text = await self._done(work) if params.name == KNOWLEDGE else ""
         if not text:
