@@ -18,6 +18,8 @@ class CuttingProxy:
         self.port: int = self._listener.getsockname()[1]
         self.cut: Cut = ""
         self.cuts = 0
+        self.taken = 0
+        """How many connections it has taken."""
         self.hangs = False
         """Whether it takes all and passes nothing on, as a network that hangs."""
         self._open: set[socket.socket] = set()
@@ -27,6 +29,7 @@ class CuttingProxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self.taken += 1
                 server = socket.socket(socket.AF_UNIX)
                 try:
                     server.connect(self._target)

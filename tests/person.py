@@ -16,6 +16,8 @@ class Person:
         self.root = root
         self.project = root / "work" / "project"
         self.user_home = root / "data" / "kb"
+        self.team = ""
+        """The address of a home that may take the place of the user's."""
         self.ids: dict[str, str] = {}
         self.doc_ids: dict[str, str] = {}
         self.env = surroundings(

@@ -105,7 +105,7 @@ def _home_with_socket(ctx: click.Context) -> SpaceHome | None:
     """The one home that is read, where it alone is and has a socket."""
     # Where nobody may look, the search itself says so.
     with contextlib.suppress(OSError):
-        homes = [home for home in homes_of(ctx) if HomePaths(home.home).has_store]
+        homes = [home for home in homes_of(ctx) if HomePaths(home.home).may_have_store]
         if len(homes) == 1 and HomePaths(homes[0].home).socket.exists():
             return homes[0]
     return None

@@ -12,7 +12,7 @@ import click
 from kb.errors import UsageError
 from kb.home.opening import Settings, trust_list, trusting_new_store
 from kb.home.spaces.choice import HomeChoice, make_store, working_folder
-from kb.home.spaces.homes import SpaceHome, home_written, homes_read
+from kb.home.spaces.homes import SpaceHome
 from kb_cli.output import warn
 
 if TYPE_CHECKING:
@@ -131,8 +131,10 @@ def settings_layers(ctx: click.Context) -> "SettingsLayers":
     """
     from kb.operations.settings import SettingsLayers
 
-    home = _home_of_texts(ctx)
-    return SettingsLayers(home=home, server=ctx.obj["server"], **_choice(ctx).layers(home))
+    home, choice = _home_of_texts(ctx), _choice(ctx)
+    return SettingsLayers(
+        home=home, data=choice.own_home, server=ctx.obj["server"], **choice.layers(home)
+    )
 
 
 def open_app(ctx: click.Context, *, create: bool) -> "App":
@@ -167,9 +169,7 @@ def open_to_read(ctx: click.Context) -> "App":
 
 def user_space(ctx: click.Context) -> Path:
     """The user's home, or the one that stands in for it: named by --home, else by KB_HOME."""
-    options: dict[str, Any] = ctx.obj
-    named = options["home"] is not None or os.environ.get("KB_HOME")
-    return home_written(options["home"], None if named else "user", here(), os.environ)
+    return _choice(ctx).users()
 
 
 def make_home(ctx: click.Context, home: Path) -> "App":
@@ -211,8 +211,7 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
 
 def _texts_beside(ctx: click.Context) -> "Topics | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
-    options: dict[str, Any] = ctx.obj
-    for space in homes_read(options["home"], options["space"], here(), os.environ):
+    for space in _choice(ctx).meant():
         decision = _choice(ctx).decision(space.home)
         if decision.folder and not decision.store:
             from kb.home.app import topics_of

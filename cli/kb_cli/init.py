@@ -43,8 +43,9 @@ def command(ctx: click.Context, project: bool) -> None:
     if os.path.realpath(home) != os.path.realpath(mine):
         app = _made(ctx, mine)
     installed = init.install_guide(app)
-    click.echo(clean(f"{home}: {'was there already' if was_there else 'made'}"))
-    click.echo(clean(f"{init.guide_folder(app)}: {_counts(installed)}"))
+    click.echo(clean(f"{init.shown(home)}: {'was there already' if was_there else 'made'}"))
+    if installed is not None:
+        click.echo(clean(f"{init.guide_folder(app)}: {_counts(installed)}"))
     for line in _NEXT:
         click.echo(line)
     _warn(home, installed, project=project)
@@ -62,10 +63,10 @@ def _counts(installed: "InstallResult") -> str:
     return f"{sum(each.values())} entries about kb: {counts}"
 
 
-def _warn(home: Path, installed: "InstallResult", *, project: bool) -> None:
-    if installed.edited:
+def _warn(home: Path, installed: "InstallResult | None", *, project: bool) -> None:
+    if installed and installed.edited:
         warn(f"edited here, so left as they are: {', '.join(installed.edited)}")
-    if installed.removed:
+    if installed and installed.removed:
         warn(f"removed here, so not written again: {', '.join(installed.removed)}")
     outer = enclosing_project(home)
     if outer is not None:

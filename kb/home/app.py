@@ -116,10 +116,12 @@ class App:
         create: bool = True,
         clock: Clock | None = None,
         shared: "SharedModels | None" = None,
+        beside: bool = False,
     ) -> Self:
         """Open a home, making it when `create`; without it, a home that is not there is empty.
 
-        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome,
+        One that is asked `beside` another keeps nobody waiting for a server that is away. Homes
+        that are given the same `shared` models load each of them once. Raises ReadOnlyHome,
         StoreDamaged, and StoreMissing for a home that was made before and has lost its store.
         """
         paths = HomePaths(home)
@@ -127,7 +129,7 @@ class App:
         if address is not None:
             from kb.home.shared_home import open_shared
 
-            store = open_shared(paths, address, clock, create=create)
+            store = open_shared(paths, address, clock, create=create, beside=beside)
             return cls(paths, store, settings, shared)
         clock = clock or SystemClock()
         paths.check_not_lost()
@@ -242,7 +244,7 @@ class App:
 
     def topics(self, scope: Scope) -> "tuple[Topic, ...]":
         """What a scope can learn here. Raises ConfigError for a topic whose folder is not there."""
-        return self._topics(scope)
+        return self._topics(scope.within(self.caller))
 
     @functools.cached_property
     def _topics(self) -> "Callable[[Scope], tuple[Topic, ...]]":
@@ -271,7 +273,7 @@ class App:
 
         def knowledge(scope: Scope) -> str:
             # Only who made the settings has their topics in the prompt.
-            if scope != self.caller:
+            if scope.within(self.caller) != self.caller:
                 return ""
             return knowledge_section(self.topics(scope), with_tool=False).text
 

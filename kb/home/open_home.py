@@ -37,3 +37,7 @@ class OpenHome(Struct, frozen=True, kw_only=True):
     """What a scope can learn here. Raises ConfigError where a topic's folder is gone."""
     answer_resources: "Callable[[], AnswerResources]" = _no_resources
     """What answers are written and checked with; without any they are extracts."""
+
+    def scope(self, scope: Scope) -> Scope:
+        """Who somebody is here: the person at the machine is a role where a database says so."""
+        return scope.within(self.caller)

@@ -15,16 +15,23 @@ _WAIT_S: Final = 30.0
 
 
 def open_shared(
-    paths: HomePaths, address: DatabaseAddress, clock: Clock | None, *, create: bool
+    paths: HomePaths,
+    address: DatabaseAddress,
+    clock: Clock | None,
+    *,
+    create: bool,
+    beside: bool = False,
 ) -> Store:
     """Open the store of a home whose local folder is `paths`; without `create`, maybe empty.
 
     Caches of another home at the same address are removed. Raises StoreMissing for a home that was
-    there and is not in the database any more, and as `Store.open_database`.
+    there and is not in the database any more, and as `Store.open_database`, which says what
+    `beside` is.
     """
     was_there = paths.has_store
     try:
-        store = Store.open_database(address, clock, create=create and not was_there)
+        create = create and not was_there
+        store = Store.open_database(address, clock, create=create, beside=beside)
     except NotFound as error:
         if was_there:
             raise StoreMissing("the caches of one lie", place=address.shown) from error

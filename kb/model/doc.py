@@ -36,6 +36,10 @@ class Scope(Struct, frozen=True, kw_only=True):
         """Whose docs are that it adds; None for the operator's, which are the local user's."""
         return None if self.operator else self.user
 
+    def within(self, caller: "Scope") -> "Scope":
+        """Who this is in a home whose caller is that: the person at the machine is its caller."""
+        return caller if self.operator else self
+
     def reads(self, audience: Audience) -> bool:
         """Whether this scope sees the docs of an audience: what `Doc.visible_to` says of each."""
         if self.operator or audience == _PUBLIC:

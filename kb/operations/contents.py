@@ -76,9 +76,9 @@ class _Scan:
         scope: Scope,
     ) -> None:
         self._home = home
-        self._earlier = [(other, located.of(other)) for other in earlier]
+        self._earlier = [(other, located.of(other), other.scope(scope)) for other in earlier]
         self._filters = located.of(home)
-        self._scope = scope
+        self._scope = home.scope(scope)
 
     def doc_batches(self) -> Iterator[list[DocRow]]:
         """The docs, batch by batch."""
@@ -133,10 +133,10 @@ class _Scan:
             return None
         return None if any(self._has(doc, *other) for other in self._earlier) else doc
 
-    def _has(self, doc: Doc, other: OpenHome, filters: Filters) -> bool:
+    def _has(self, doc: Doc, other: OpenHome, filters: Filters, scope: Scope) -> bool:
         with other.store.read() as txn:
-            same = docs.latest_of(txn, doc.place)
-            return same is not None and may_appear(same, filters, self._scope)
+            same = docs.latest_of(txn, self._home.store.local_place(doc.place))
+            return same is not None and may_appear(same, filters, scope)
 
 
 def _sources_from(txn: ReadTxn, numbers: Sequence[int] | None, first: int) -> Iterator[int]:

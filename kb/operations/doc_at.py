@@ -46,7 +46,7 @@ def doc_at(homes: Sequence[OpenHome], place: str, scope: Scope, failed: list[Fai
 
     def read(home: OpenHome) -> Mapping[str, DocId]:
         with home.store.read() as txn:
-            return docs_by_source(txn, scope, home.store.machine)
+            return docs_by_source(txn, home.scope(scope), home.store.machine)
 
     by_source: dict[str, DocId] = {}
     for _, ids in ask_each(homes, read, failed):

@@ -71,16 +71,24 @@ class Docs(Struct, frozen=True, kw_only=True):
 def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     """The docs of a state that pass the filters and that a scope sees.
 
-    A source that two spaces have is listed in both. Raises UsageError where a scope that is no
-    operator's asks for others than active docs: an older version may have been open to others than
-    its doc is now. Raises a space's own error where none can be read.
+    A source that two spaces have is listed in both. Others than active docs are listed to an
+    operator alone: an older version may have been open to others than its doc is now. Raises
+    UsageError where a scope is that in no space, and a space's own error where none can be read.
     """
     from kb.home.spaces.each import ask_each, warnings_of
     from kb.operations.locate import doc_named, doc_of_any_state, locate_filters
     from kb.operations.near_filters import filter_hints
 
-    if request.status != "active" and not scope.operator:
+    listing = [
+        home for home in spaces.homes if request.status == "active" or home.scope(scope).operator
+    ]
+    if not listing:
         raise UsageError("only the owner of the home may list older versions and removed docs")
+    left_out = (
+        f"the {home.name} space lists older versions and removed docs to its owner alone"
+        for home in spaces.homes
+        if home not in listing
+    )
     failed = list(spaces.failed)
     finds = doc_named if request.status == "active" else doc_of_any_state
     located = locate_filters(spaces.homes, request.filters, scope, failed, finds)
@@ -88,13 +96,13 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     def rows_of(home: "OpenHome") -> tuple[list[DocRow], int]:
         with home.store.read() as txn:
             matches = sorted(
-                _docs(txn, located.of(home), request.status, scope),
+                _docs(txn, located.of(home), request.status, home.scope(scope)),
                 key=lambda doc: _order(doc, request.sort),
             )
             shown = matches[: request.limit or None]
             return [doc_row(txn, doc, home.name) for doc in shown], len(matches)
 
-    homes = located.homes(spaces.homes)
+    homes = located.homes(listing)
     each = ask_each(homes, rows_of, failed) if homes else []
     rows = [row for _, (rows, _) in each for row in rows]
     rows.sort(key=lambda row: _order(row, request.sort))
@@ -102,7 +110,7 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     return Docs(
         docs=tuple(rows[: request.limit or None]),
         total=sum(total for _, (_, total) in each),
-        warnings=(*warnings_of(failed, scope), *hints),
+        warnings=(*warnings_of(failed, scope), *left_out, *hints),
     )
 
 

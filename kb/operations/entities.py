@@ -51,7 +51,7 @@ def run(spaces: "Spaces", request: EntitiesRequest, scope: Scope) -> EntitiesPag
 
     def starting(home: "OpenHome") -> tuple[KnownEntity, ...]:
         with home.store.read() as txn:
-            return list_entities(txn, request.prefix, scope, request.limit + 1)
+            return list_entities(txn, request.prefix, home.scope(scope), request.limit + 1)
 
     each = ask_each(spaces.homes, starting, failed)
     entities = list(merged_entities(rows[: request.limit] for _, rows in each))
@@ -71,7 +71,7 @@ def has_any(spaces: "Spaces", scope: Scope) -> bool:
 
     def first(home: "OpenHome") -> bool:
         with home.store.read() as txn:
-            return bool(list_entities(txn, "", scope, 1))
+            return bool(list_entities(txn, "", home.scope(scope), 1))
 
     return any(has for _, has in ask_each(spaces.homes, first, list(spaces.failed)))
 

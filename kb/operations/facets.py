@@ -38,7 +38,7 @@ def run(spaces: "Spaces", request: FacetsRequest, scope: Scope) -> FacetsOfSpace
 
     def counted(home: "OpenHome") -> FacetCounts:
         with home.store.read() as txn:
-            return count_facets(txn, scope)
+            return count_facets(txn, home.scope(scope))
 
     each = ask_each(spaces.homes, counted, failed)
     facets = facets_of((counts for _, counts in each), request.limit)

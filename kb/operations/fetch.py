@@ -164,7 +164,7 @@ def _fetched(spaces: "Spaces", request: FetchRequest, scope: Scope) -> tuple[Ope
 
 def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText:
     with home.store.read() as txn:
-        opened = open_text(txn, request.id, scope)
+        opened = open_text(txn, request.id, home.scope(scope))
         doc, chunk = opened.doc, opened.chunk
         if chunk is not None:
             shown = _of_chunk(home, txn, doc, chunk, request)

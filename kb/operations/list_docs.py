@@ -162,14 +162,15 @@ def matching_in_spaces(
 
     def matches(home: OpenHome) -> tuple[Doc, ...]:
         with home.store.read() as txn:
-            return tuple(matching(txn, located.of(home), scope))
+            return tuple(matching(txn, located.of(home), home.scope(scope)))
 
     homes = located.homes(spaces.homes)
     all_docs: list[tuple[OpenHome, Doc]] = []
     places: set[Lsid] = set()
     for home, home_docs in ask_each(homes, matches, failed) if homes else []:
-        all_docs += [(home, doc) for doc in home_docs if doc.place not in places]
-        places |= {doc.place for doc in home_docs}
+        by_place = [(home.store.local_place(doc.place), doc) for doc in home_docs]
+        all_docs += [(home, doc) for place, doc in by_place if place not in places]
+        places |= {place for place, _ in by_place}
     return all_docs
 
 

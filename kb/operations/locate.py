@@ -60,7 +60,7 @@ def locate_pack(
 
     def look(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return resolve(txn, name, scope).pack_id
+            return resolve(txn, name, home.scope(scope)).pack_id
 
     try:
         return locate(homes, name, look, failed)
@@ -73,7 +73,7 @@ def doc_named(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return resolve_doc(txn, ident, scope).doc_id
+            return resolve_doc(txn, ident, home.scope(scope)).doc_id
 
     return finds
 
@@ -83,7 +83,7 @@ def doc_of_any_state(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return entries.doc_named(txn, ident, scope).doc_id
+            return entries.doc_named(txn, ident, home.scope(scope)).doc_id
 
     return finds
 
@@ -93,7 +93,7 @@ def doc_or_chunk(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return _full(resolve_id(txn, ident, scope))
+            return _full(resolve_id(txn, ident, home.scope(scope)))
 
     return finds
 
@@ -103,7 +103,7 @@ def text_named(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return _full(open_text(txn, ident, scope))
+            return _full(open_text(txn, ident, home.scope(scope)))
 
     return finds
 

@@ -237,7 +237,10 @@ def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:
         ):
             for doc_id in {hit.doc_id for hit in result.hits}:
                 doc = docs.get(mine, doc_id)
-                if doc is not None and is_answerable(txn, doc.place, limits.filters, limits.scope):
+                if doc is None:
+                    continue
+                there, scope = space.store.local_place(doc.place), earlier.scope(limits.scope)
+                if is_answerable(txn, there, limits.filters, scope):
                     held.add(doc_id)
     return frozenset(held)
 

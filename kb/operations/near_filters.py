@@ -38,8 +38,9 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
         return ()
 
     def values(home: OpenHome) -> _Values:
+        here = home.scope(scope)
         with home.store.read() as txn:
-            allowed = allowed_sources(txn, NO_FILTERS, scope)
+            allowed = allowed_sources(txn, NO_FILTERS, here)
             machine = home.store.machine
             tags, sources = (
                 frozenset(
@@ -53,7 +54,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
                 tag
                 for tag in filters.tags
                 if not _is_there(tag, tags)
-                and visible_mentions(txn, [fold_key("hashtag", f"#{tag.lstrip('#')}")], scope)
+                and visible_mentions(txn, [fold_key("hashtag", f"#{tag.lstrip('#')}")], here)
             )
             return _Values(tags=tags, hashtags=hashtags, sources=sources)
 

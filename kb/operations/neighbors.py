@@ -57,9 +57,10 @@ def with_neighbors(
     brought: list[Hit] = []
     for hit in result.hits:
         home = home_of(hit)
+        here = home.scope(scope)
         with home.store.read() as txn:
-            pack = _pack(txn, home, hit, scope, opened, warnings)
-            links = list(_links(txn, pack, hit, filters, scope, doc_ids)) if pack else []
+            pack = _pack(txn, home, hit, here, opened, warnings)
+            links = list(_links(txn, pack, hit, filters, here, doc_ids)) if pack else []
             doc_ids |= {link.doc.doc_id for link in links}
             score = round(lowest * _SHARE * (hit.score / top if top else 0.0), _DIGITS)
             brought += [_hit(txn, home, link, score, hit) for link in links]

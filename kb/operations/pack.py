@@ -42,7 +42,7 @@ def has_packs(spaces: "Spaces", scope: Scope) -> bool:
 
     def any_listed(home: "OpenHome") -> bool:
         with home.store.read() as txn:
-            return bool(listed(txn, scope))
+            return bool(listed(txn, home.scope(scope)))
 
     return any(has for _, has in ask_each(spaces.homes, any_listed, list(spaces.failed)))
 
@@ -76,5 +76,5 @@ def registered_pack(spaces: "Spaces", name: str, scope: Scope) -> "tuple[Pack, t
     located = locate_pack(spaces.homes, name, scope, failed)
     home = home_with(spaces.homes, located)
     with home.store.read() as txn:
-        record = resolve(txn, located[home.name], scope)
+        record = resolve(txn, located[home.name], home.scope(scope))
     return open_registered(record, home.content.paths.root), warnings_of(failed, scope)

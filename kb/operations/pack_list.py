@@ -86,7 +86,7 @@ def _packs(home: "OpenHome", scope: Scope) -> tuple[PackRecord, ...]:
     from kb.knowledge.packs.register import listed
 
     with home.store.read() as txn:
-        return tuple(listed(txn, scope))
+        return tuple(listed(txn, home.scope(scope)))
 
 
 def _docs(pack: Pack, request: PackListRequest) -> PackDocsPage:

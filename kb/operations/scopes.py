@@ -15,10 +15,11 @@ def scope_of(spaces: "Spaces", user: str | None = None) -> Scope:
 
     Raises OwnerOnly where they may ask as nobody but themselves.
     """
-    caller = spaces.caller
-    if user is None or user == caller.own_name:
-        return caller
-    _check(caller, "asking as another user")
+    if user is None:
+        return spaces.caller
+    for home in spaces.homes:
+        if user != home.caller.own_name:
+            _check(home.caller, "asking as another user")
     return Scope(user=user)
 
 

@@ -208,10 +208,14 @@ def _federated(
         if len(homes) < 2:
             return None
         queries = [
-            HomeQuery(searcher=home.searcher(), request=_request_in(home, request, located))
+            HomeQuery(
+                searcher=home.searcher(),
+                request=_request_in(home, request, located),
+                scope=home.scope(scope),
+            )
             for home in homes
         ]
-        federated = search_homes(queries, scope, _shared_filters(located))
+        federated = search_homes(queries, _shared_filters(located))
         if federated is None:
             return None
         positions = federated.home_positions
@@ -272,7 +276,7 @@ def _search_home(
     request = _request_in(home, request, located)
     if not is_alone:
         request = _all_pages(request, _reach(home, request))
-    return _first_cut(home, home.searcher().search(request, scope), request.max_tokens)
+    return _first_cut(home, home.searcher().search(request, home.scope(scope)), request.max_tokens)
 
 
 def _no_hits(request: SearchRequest, warnings: tuple[str, ...]) -> SearchResult:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import ConfigError, UsageError
+from kb.home.spaces.homes import OWN_HOME, check_own_home
 from kb.model.config import (
     HOME_CONFIGS,
     HOME_SECTIONS,
@@ -34,6 +35,7 @@ class SettingsLayers(Struct, frozen=True, kw_only=True):
     """Where the settings of a home come from; `kb.model.config.load` says what each means."""
 
     home: Path
+    data: Path | None = None
     files: tuple[Path, ...]
     overrides: tuple[str, ...] = ()
     load_path: tuple[Path, ...] = ()
@@ -158,9 +160,8 @@ def set_value(
 ) -> SetResult:
     """Write a setting into the user's file or the home's, whose comments and order stay.
 
-    The text that results is checked together with all other layers before it is written. Settings
-    that a home in a database has itself go there. Raises ConfigError, UsageError for a secret, and
-    what the database and the bucket raise.
+    The text that results is checked with all other layers before it is written. What a home in a
+    database sets itself goes there. Raises ConfigError, UsageError, and what the database raises.
     """
     from kb.model.config.load import check_setting, parse_value, unknown_setting
 
@@ -181,6 +182,8 @@ def set_value(
         value = raw
     if _is_of_home(key):
         return _changed_in_home(layers, env, key, value)
+    if key == OWN_HOME:
+        check_own_home(value, is_own=level == "user")
     return _changed(layers, env, level, key, value)
 
 
@@ -250,14 +253,13 @@ def write_text(file: Path, text: str, *, before: str) -> None:
 def folders(layers: SettingsLayers) -> KbFolders:
     """Where kb keeps what it keeps, whether it is there yet or not."""
     from kb.home.core import cache_folder
-    from kb.home.spaces.homes import user_home
     from kb.store.trust import trust_list
     from kb.store.trust.local_token import local_token
 
     return KbFolders(
         config=str(user_config().parent),
         home=str(layers.home),
-        data=str(user_home() or ""),
+        data=str(layers.data or ""),
         trust=str(trust_list().root),
         server=str(local_token().root),
         cache=str(cache_folder() or ""),

@@ -138,7 +138,8 @@ def _run_by_id(spaces: "Spaces", request: ShowRequest, scope: Scope) -> ShownDoc
     return ShownPassage(space=name, shown=shown, warnings=warnings)
 
 
-def _shown(home: "OpenHome", ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
+def _shown(home: "OpenHome", ident: str, asks: Scope) -> WholeDoc | PassageInPlace:
+    scope = home.scope(asks)
     with home.store.read() as txn:
         entry = entry_doc(txn, ident)
         if entry is not None and entry.visible_to(scope):

@@ -41,12 +41,12 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     failed = list(spaces.failed)
     located = locate_or_at(spaces.homes, request.id, doc_or_chunk, scope, failed)
     origin = home_with(spaces.homes, located)
-    seed = origin.searcher().seed(located[origin.name], scope)
+    seed = origin.searcher().seed(located[origin.name], origin.scope(scope))
     elsewhere = msgspec.structs.replace(seed, warnings=())
 
     def like(home: "OpenHome") -> SearchResult:
         vector = seed if home is origin else elsewhere
-        result = home.searcher().like(vector, request.k, scope)
+        result = home.searcher().like(vector, request.k, home.scope(scope))
         return bounded([home], result, request.max_tokens)
 
     each = ask_each(homes_with_docs(spaces.homes, scope, failed), like, failed)

@@ -2,7 +2,7 @@
 
 The homes' hits are merged leg by leg and then ranked as those of a single home are. For that the
 homes must have one embedding model, or search by words alone, and terms are weighted by the joint
-statistics of all homes. Only the audiences that the scope reads in each home count.
+statistics of all homes. Only the audiences that a home lets its scope read count there.
 """
 
 import contextlib
@@ -53,6 +53,8 @@ class HomeQuery(Struct, frozen=True, kw_only=True):
 
     searcher: Searcher
     request: SearchRequest
+    scope: Scope
+    """Who asks, as that home knows them."""
 
 
 class FederatedResult(Struct, frozen=True, kw_only=True):
@@ -67,7 +69,7 @@ class FederatedResult(Struct, frozen=True, kw_only=True):
 
 
 def search_homes(
-    queries: Sequence[HomeQuery], scope: Scope, shared_filters: Filters | None
+    queries: Sequence[HomeQuery], shared_filters: Filters | None
 ) -> FederatedResult | None:
     """The hits of two homes or more, as one home with all of their docs would rank them.
 
@@ -82,7 +84,7 @@ def search_homes(
         HomePart(
             position=position,
             legs=query.searcher.legs,
-            query=query.searcher.legs.prepare(query.request, scope),
+            query=query.searcher.legs.prepare(query.request, query.scope),
         )
         for position, query in enumerate(queries)
     ]
@@ -93,7 +95,7 @@ def search_homes(
     with contextlib.ExitStack() as stack:
         txns = [stack.enter_context(part.legs.store.read()) for part in parts]
         admission = AdmissionFilter(parts, txns)
-        first_home = FirstHomeFilter(admission, txns, shared_filters, scope)
+        first_home = FirstHomeFilter(admission, parts, txns, shared_filters)
         ranking = _Ranking(parts, admission, first_home, behind)
         return _result(parts, txns, ranking.ranked(), ranking.warnings)
 
@@ -124,7 +126,7 @@ def _result(
     ranked: "_RankedPage",
     ranking_warnings: Sequence[str],
 ) -> FederatedResult:
-    first, scope, page = parts[0].query, parts[0].query.scope, ranked.page
+    first, page = parts[0].query, ranked.page
     positions: list[int] = []
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
@@ -149,7 +151,7 @@ def _result(
         return frozenset(
             part.global_no(no)
             for part, txn in zip(parts, txns, strict=True)
-            for no in visible_mentions(txn, [key], scope)
+            for no in visible_mentions(txn, [key], part.query.scope)
         )
 
     hits, truncated = fill_hits(ranked.rows, first.request.max_tokens, build, chunk_at)
@@ -157,7 +159,7 @@ def _result(
         first.text, [row.chunk.no for row in ranked.rows], mentions_of
     )
     for part, txn in zip(parts, txns, strict=True):
-        clock = part.legs.store.clock
+        clock, scope = part.legs.store.clock, part.query.scope
         part.query.warnings.extend(pending_warnings(txn, clock, first.request.mode, scope))
     return FederatedResult(
         result=SearchResult(

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.model.doc import Doc, Scope
+from kb.model.doc import Doc
 from kb.model.ids import ChunkNo, SourceNo
 from kb.model.search import Filters
 from kb.model.text import Chunk
@@ -94,14 +94,14 @@ class FirstHomeFilter:
     def __init__(
         self,
         admission: AdmissionFilter,
+        parts: Sequence[HomePart],
         txns: Sequence[ReadTxn],
         shared_filters: Filters | None,
-        scope: Scope,
     ) -> None:
         self._admission = admission
+        self._parts = parts
         self._txns = txns
         self._shared_filters = shared_filters
-        self._scope = scope
         self._is_held: dict[int, bool] = {}
 
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
@@ -114,9 +114,11 @@ class FirstHomeFilter:
         if filters is None:
             return False
         if chunk.source_no not in self._is_held:
-            earlier = self._txns[: home_position(chunk.no)]
+            position = home_position(chunk.no)
+            place = self._parts[position].legs.store.local_place(doc.place)
             self._is_held[chunk.source_no] = any(
-                is_answerable(txn, doc.place, filters, self._scope) for txn in earlier
+                is_answerable(txn, place, filters, part.query.scope)
+                for part, txn in zip(self._parts[:position], self._txns, strict=False)
             )
         return self._is_held[chunk.source_no]
 

@@ -60,7 +60,7 @@ class Served(Struct, frozen=True, kw_only=True):
 
         Raises Refusal for any other space, hidden or not there, in the same words.
         """
-        mine = self.every if caller.scope.operator else self.spaces
+        mine = self.every.current() if caller.scope.operator else self.spaces
         readable = mine if space == "all" else mine.only(space)
         if readable is not None and caller.at_least:
             readable = readable.since(caller.at_least)

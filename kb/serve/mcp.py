@@ -94,13 +94,21 @@ class _Handlers:
         # The instructions hold what is learned, but programs shorten them or leave them out. So
         # the tool `learn` reads these subjects as any others.
         def to_learn(scope: Scope) -> tuple[Topic, ...]:
-            return without_learned(spaces.topics(scope))
+            return without_learned(self._current().topics(scope))
 
-        self._spaces = spaces.with_topics(to_learn)
-        self._learned = spaces.topics
+        self._opened = spaces
+        self._to_learn = to_learn
         self._scope = scope
         self._calls = calls
         self._writers = {tool.name: tool for tool in writers}
+
+    @property
+    def _spaces(self) -> Spaces:
+        return self._current().with_topics(self._to_learn)
+
+    def _current(self) -> Spaces:
+        # Whether somebody may ask as another user was judged by the homes that were open.
+        return self._opened.current() if self._scope.operator else self._opened
 
     async def list_tools(self, _: Any, __: Any) -> "types.ListToolsResult":
         from mcp import types
@@ -199,7 +207,7 @@ class _Handlers:
         from mcp import MCPError, types
 
         def work() -> str:
-            return knowledge_section(self._learned(self._scope)).text
+            return knowledge_section(self._current().topics(self._scope)).text
 
         text = await self._done(work) if params.name == KNOWLEDGE else ""
         if not text:

@@ -18,7 +18,8 @@ from kb.errors import (
 )
 from kb.model.clock import Clock, SystemClock
 from kb.model.doc import LOCAL_USER, OPERATOR, Scope
-from kb.model.source import files_of
+from kb.model.ids import Lsid
+from kb.model.source import files_of, owned_lsid
 from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, ToldTable, WriteTxn
 from kb.store.meta import (
@@ -121,10 +122,12 @@ class Store:
         clock: Clock | None = None,
         *,
         create: bool = True,
+        beside: bool = False,
         fills: bool = False,
     ) -> Self:
         """Open the store in a database; it has the server's clock, if none is given.
 
+        One that is asked `beside` another home keeps nobody waiting for a server that is away.
         Only who `fills` it opens one that is still being copied there; a new one gets no format.
         Raises NotFound if there is none and `create` is false, StoreUnreachable, StoreDenied,
         StoreTooNew, StoreDamaged, ReadOnlyHome, and UsageError where the driver is not installed,
@@ -137,7 +140,7 @@ class Store:
                 raise
             detail = f"a home in a database needs more: {install_command('postgres')}"
             raise UsageError(detail) from error
-        env = PostgresEnvironment(address, create=create)
+        env = PostgresEnvironment(address, create=create, beside=beside)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
         store.home, store.server_state, store._lock = env.home, env.server_state, env.exclusive
         try:
@@ -194,6 +197,13 @@ class Store:
         self.node = node
         own = self.caller.own_name
         self.machine = files_of(own, node) if own else "" if node == self._made_on else node
+
+    def local_place(self, place: Lsid) -> Lsid:
+        """What a home in a folder on this machine calls a source: without its user and machine."""
+        own_file, own_text = f"file://{self.machine}/", owned_lsid(self.caller.own_name, "")
+        if self.machine and place.startswith(own_file):
+            return Lsid(f"file:///{place.removeprefix(own_file)}")
+        return Lsid(place.removeprefix(own_text))
 
     def read(self) -> AbstractContextManager[ReadTxn]:
         """A read transaction: a consistent snapshot."""

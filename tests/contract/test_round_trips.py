@@ -10,11 +10,14 @@ from counting_proxy import CountingProxy
 from postgres_server import PostgresServer
 
 from kb.home.app import App
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
 from kb.intake.sync.add import AddOptions
 from kb.intake.worker.pool import WorkerPool
 from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest
+from kb.operations.search import ShownSearch, run
 from kb.store.content.database import local_folder
 from kb.store.postgres import reads
 
@@ -137,3 +140,32 @@ def test_caches_that_are_level_say_so(app: App, tmp_path: Path) -> None:
         stamp.unlink()
     app.catch_up()
     assert sorted(tmp_path.rglob("cache/**/registered")) == stamps
+
+
+def test_a_search_beside_another_home_asks_as_seldom(
+    app: App, proxy: CountingProxy, tmp_path: Path
+) -> None:
+    """Ranked with the docs of a project; also where the project has half of the docs, too."""
+    write(tmp_path / "shared", range(DOCS))
+    write(tmp_path / "both", range(DOCS, 2 * DOCS))
+    homes = [SpaceHome(name="project", home=tmp_path / ".kb")]
+    homes.append(SpaceHome(name="user", home=app.paths.root))
+    for name in ("shared", "both"):
+        add(app, tmp_path / name)
+    work(app.pool())
+    with App.open(homes[0].home, settings()) as project:
+        add(project, tmp_path / "both")
+        work(project.pool())
+    with Spaces.open(homes, lambda _: settings()) as spaces:
+        seen: set[str | None] = set()
+
+        def search(query: str) -> None:
+            found = run(spaces, ShownSearch(query=query), OPERATOR)
+            assert found.warnings == ()
+            seen.update(hit.source_space for hit in found.hits)
+
+        # The caches are made.
+        search("anything")
+        for query in (*WORDS, "part 7 of 11", "book 73", "part 7 of 48"):
+            assert counted(proxy, lambda query=query: search(query)) <= SEARCH_MAX  # type: ignore[misc]
+        assert seen == {"project", "user"}

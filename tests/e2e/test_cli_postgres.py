@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -155,19 +156,67 @@ def test_python_opens_it(node: Node, notes: Path) -> None:
     assert (done.code, done.out) == (0, "Cats\n"), done.err
 
 
-@pytest.mark.parametrize(
-    "command",
-    [("new", "An entry"), ("init",)],
-    ids=lambda command: command[0],
-)
-def test_what_would_lie_in_a_folder_is_refused(node: Node, command: tuple[str, ...]) -> None:
+def test_what_would_lie_in_a_folder_is_refused(node: Node) -> None:
     """Nothing that has no other copy is written into a folder of caches."""
-    refused = node.run(*command)
-    assert refused.code in (1, 2), refused.out
+    refused = node.run("new", "An entry")
+    assert refused.code == 2, refused.out
     assert len(refused.err.strip().splitlines()) == 1
     assert {path.name for path in node.local.iterdir()} <= {
         *("home-id", "index", "store.uri", "tmp"),
     }
+
+
+def test_a_home_is_made(node: Node, other: Node) -> None:
+    """Once for all machines, without entries, which the guide has of its own."""
+    for machine, what in (
+        (node, "made"),
+        (node, "was there already"),
+        (other, "was there already"),
+    ):
+        done = machine.run("init")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.splitlines()[0] == f"{node.home}: {what}"
+        assert not (machine.local / "knowledge").exists()
+    assert node.run("ls", "--json").json["total"] == 0
+    assert "backup" in node.run("guide", "how is a home backed up?").out
+
+
+def test_an_archive_of_a_pack_is_taken_in(node: Node, other: Node, notes: Path) -> None:
+    """Its files lie beside the user's own home, on the machine that took it in; others find it."""
+    path = notes.parent / "animals.tar"
+    folder = Node(node.folder, str(notes.parent / "folder"))
+    assert (
+        folder.run("add", notes / "cats.md", notes / "dogs.md", "--visibility", "public").code == 0
+    )
+    exported = ("pack", "export", "--query", "sleep", "--to", path, "--id", "animals")
+    for version in (1, 2):
+        done = folder.run(*exported, "--version", version, "--title", f"V{version}", "--force")
+        assert done.code == 0, done.err
+        added = node.run("pack", "add", path, "--json")
+        assert (added.code, added.json["title"]) == (0, f"V{version}"), added.err
+    packs = node.folder / "data" / "kb-homes" / node.local.name / "packs"
+    assert len(list(packs.iterdir())) == 3
+    assert node.run("compact", "--json").json["packs_removed"] == 1
+    for machine in (node, other):
+        assert next(hit["title"] for hit in machine.hits("warm roofs")) == "Cats"
+        assert machine.run("sync-all", "--interval-min", 0).code in (0, 3)
+        assert machine.run("ls", "--json").json["total"] == 2
+    assert node.run("pack", "search", "animals", "cats", "--json").json["hits"]
+    shutil.rmtree(node.folder / "cache")
+    assert node.run("pack", "ls", "--json").json["packs"][0]["version"] == "2"
+    assert "warm roofs" in node.run("pack", "read", "animals", "cats").out
+    assert node.run("check").code == 0
+    assert node.run("pack", "rm", "animals", "--json").json["docs"] == 2
+    assert node.run("compact", "--json").json["packs_removed"] == 2
+
+
+def test_what_a_home_in_a_database_keeps_is_no_part_of_ones_own(node: Node, notes: Path) -> None:
+    """A backup of it lies beside the user's home, which is not taken for one without its store."""
+    assert node.run("add", notes / "cats.md").code == 0
+    assert node.run("backup", "create").code == 0
+    own = run([KB, *HASHING, "add", str(notes / "dogs.md")], env=dict(node.env))
+    assert own.code == 0, own.err
+    assert run([KB, "backup", "list", "--json"], env=dict(node.env)).json["backups"] == []
 
 
 def test_a_home_in_a_folder_loads_no_driver(notes: Path, tmp_path: Path) -> None:

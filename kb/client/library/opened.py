@@ -69,7 +69,7 @@ class OpenedHomes:
                 if made:
                     # Who asks the ones before is answered by them; the same file is shared.
                     self._spaces, self._absent = self._opened()
-        return self._spaces
+        return self._spaces.current()
 
     def app(self, *, create: bool = False) -> App:
         """The home that anything new goes to; made with `create`, else empty where it is not there.

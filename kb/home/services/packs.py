@@ -128,7 +128,7 @@ class HomePacks:
     ) -> PlacedPack:
         archive = signed.archive
         pack_id = archive.pack.manifest.pack_id
-        location = register.inner_location(pack_id)
+        location = self._location(pack_id)
         # Compaction would take a folder that no record names yet for one that none names any more,
         # and of two at once the second is held against what the first has registered.
         with file_lock(self._paths.compact_lock, _WAIT_S):
@@ -156,6 +156,11 @@ class HomePacks:
             signed=signed,
         )
 
+    def _location(self, pack_id: str) -> str:
+        """The location of an unpacked pack; one of a home in a database is of this machine."""
+        inner = register.inner_location(pack_id)
+        return inner if self._paths.database is None else os.fspath(self._paths.kept / inner)
+
     def _check(self, pack: Pack, location: str, signed_by: str, *, downgrade: bool) -> None:
         """Raise, before anything is written, what registering it will raise."""
         manifest = pack.manifest
@@ -179,7 +184,6 @@ class HomePacks:
 
     def _unpack(self, archive: Archive) -> str:
         """Have the archive's files in a folder of their own; the name of that."""
-        self._paths.check_keeps_files("archives of packs")
         pack_id = archive.pack.manifest.pack_id
         name = f"{pack_id}@{archive.content_hash[:_HASH_SHOWN]}"
         files = {MANIFEST_JSON: archive.manifest, SEAL: archive.seal, **archive.docs}

@@ -107,12 +107,12 @@ class HomeRegistries:
         UnknownRegistry, RegistriesUnread, NotOffered and StoreBusy, each before any entry is
         written; StoreFull, ReadOnlyHome and ModelMissing.
         """
-        self._paths.check_keeps_files("pulled entries")
         with self._store.read() as txn:
             if selection.registry is not None:
                 register.resolve(txn, selection.registry)
             if not selection.names and not register.listed(txn):
                 return reported([], (), ready=0)
+        self._paths.check_keeps_files("pulled entries")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

@@ -1,12 +1,13 @@
 """Which homes does a caller mean, do they count, and which settings are in force there?"""
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kb.errors import HeldBack
+from kb.errors import ConfigError, HeldBack
 from kb.home.opening import (
     HOME_CONFIGS,
     HomePaths,
@@ -71,15 +72,44 @@ class HomeChoice:
 
     def written(self) -> Path:
         """The one home that anything new goes to; it may not count, and need not be there."""
-        return home_written(self.home, self.space, working_folder(), os.environ)
+        return home_written(self.home, self.space, working_folder(), os.environ, self._own)
+
+    def users(self) -> Path:
+        """The user's home, or the one that stands in for it: `home`, else KB_HOME."""
+        named = self.home is not None or os.environ.get("KB_HOME")
+        space: SpaceAsked | None = None if named else "user"
+        return home_written(self.home, space, working_folder(), os.environ, self._own)
+
+    def meant(self) -> tuple[SpaceHome, ...]:
+        """The homes that a reading call means, also those that do not count."""
+        return homes_read(self.home, self.space, working_folder(), os.environ, self._own)
+
+    @property
+    def own_home(self) -> Path | None:
+        """The user's home; None for a user without a home folder."""
+        return user_home(self._own)
+
+    @functools.cached_property
+    def _own(self) -> str:
+        """What the user's own settings call their home; empty for the platform's data folder.
+
+        Nothing of a project or of another home can name it.
+        """
+        nearest = project_at(working_folder())
+        layers = self.layers(nearest or user_config().parent)
+        layers["files"] = (user_config(),)
+        try:
+            return load(**layers, values=self._values).spaces.user
+        except ConfigError:
+            # Said where the settings of a home are read, which nothing is done without.
+            return ""
 
     def read(self) -> tuple[SpaceHome, ...]:
         """The homes that are read, without those that do not count.
 
         Raises HeldBack where that leaves none of those the caller named.
         """
-        homes = homes_read(self.home, self.space, working_folder(), os.environ)
-        decisions = [(home, self.decision(home.home)) for home in homes]
+        decisions = [(home, self.decision(home.home)) for home in self.meant()]
         trusted = tuple(home for home, decision in decisions if decision.store)
         left_out = [decision.why for _, decision in decisions if not decision.store]
         if left_out and (self.is_named or not trusted):
@@ -91,7 +121,7 @@ class HomeChoice:
     def stand_in(self, home: Path) -> Path:
         """The user's own home, for one that does not count. Raises HeldBack if they named that."""
         why = self.decision(home).why
-        mine = user_home()
+        mine = self.own_home
         if self.is_named or mine is None:
             raise HeldBack(why)
         self.tell(f"{why}; until then it is left out")
@@ -108,7 +138,7 @@ class HomeChoice:
         return self._decisions[home]
 
     def _decided(self, home: Path) -> TrustDecision:
-        trusted, mine = trust_list(), user_home()
+        trusted, mine = trust_list(), self.own_home
         decision = decide_trust(home, trusted, mine)
         if decision.can_be_trusted and self._confirm(home, trusted):
             return decide_trust(home, trusted, mine)

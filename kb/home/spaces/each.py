@@ -82,7 +82,7 @@ def has_docs(home: OpenHome, scope: Scope) -> bool:
     from kb.search.filters import readable_audiences
 
     with home.store.read() as txn:
-        return bool(readable_audiences(txn, scope))
+        return bool(readable_audiences(txn, home.scope(scope)))
 
 
 def homes_with_docs(

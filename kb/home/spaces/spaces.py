@@ -3,12 +3,14 @@
 import contextlib
 import copy
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from kb.errors import UsageError
 from kb.home.app import App
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FAILURES, FailedSpace, ask_each
@@ -22,6 +24,8 @@ from kb.store.content.layout import HomePaths
 from kb.store.store import REACH_S
 
 if TYPE_CHECKING:
+    from kb.home.services.models import SharedModels
+    from kb.home.spaces.late import LateHomes
     from kb.knowledge.guide import Guide
     from kb.knowledge.topics import Topic
 
@@ -45,11 +49,12 @@ class Spaces:
         resources: contextlib.ExitStack | None = None,
         core: Callable[[], App] | None = None,
         texts: Topics | None = None,
+        late: "LateHomes | None" = None,
     ) -> None:
         """`apps` are the homes as they were opened, where they can be worked on, too.
 
         `core` opens the home of kb's own entries; without it they are not asked. `texts` are topics
-        of a folder whose store is not open.
+        of a folder whose store is not open. `late` are homes that may be there later.
         """
         self.homes = tuple(homes)
         self.failed = tuple(failed)
@@ -63,6 +68,9 @@ class Spaces:
         """What a scope can learn; raises ConfigError where it can be told of none."""
         self.takes_signals = True
         """Whether who asks may leave a signal for a person."""
+        self._late = late
+        self._joining = threading.Lock()
+        self._base = self._joined = self
 
     @classmethod
     def open(
@@ -80,50 +88,69 @@ class Spaces:
         that several of them have is loaded once. Raises the first one's error where every one
         that is there cannot be opened, and with `leads` where the first one cannot.
         """
-        opened: list[OpenHome] = []
-        apps: list[App] = []
-        failed: list[FailedSpace] = []
+        apps: dict[SpaceHome, App] = {}
+        away: dict[SpaceHome, FailedSpace] = {}
         shared = None
         if len(homes) > 1:
             from kb.home.services.models import SharedModels
 
             shared = SharedModels()
         with contextlib.ExitStack() as resources:
-
-            def keep(space: SpaceHome, *, create: bool = False) -> None:
-                settings = settings_of(space.home)
-                app = App.open(space.home, settings, create=create, clock=clock, shared=shared)
-                apps.append(resources.enter_context(app))
-                opened.append(app.opened(space.name))
-
+            opener = _Opener(settings_of, clock, shared, resources)
             if leads:
-                keep(homes[0], create=True)
-            for space in homes[len(opened) :]:
-                try:
-                    HomePaths(space.home).check_not_lost()
-                    if HomePaths(space.home).has_store:
-                        keep(space)
-                except FAILURES as error:
-                    failed.append(FailedSpace(name=space.name, error=error))
-            if not opened and failed:
-                raise failed[0].error
-            if not opened:
-                keep(homes[0])
-            kept_open = resources.pop_all()
+                apps[homes[0]] = opener.open(homes[0], create=True)
+            for space in homes[len(apps) :]:
+                app = opener.open_if_there(space)
+                if isinstance(app, FailedSpace):
+                    away[space] = app
+                elif app is not None:
+                    apps[space] = app
+            if not apps and away:
+                raise next(iter(away.values())).error
+            if not apps:
+                apps[homes[0]] = opener.open(homes[0])
+            kept_open = opener.resources = resources.pop_all()
 
             def own() -> App:
                 from kb.home.core import open_core
 
                 return open_core(kept_open, shared, clock)
 
+            # One before those that are open would be the one that wins, and that is written to.
+            later = homes[homes.index([*apps][-1]) + 1 :]
+            late = None
+            if away and all(space in later for space in away):
+                from kb.home.spaces.late import LateHomes
+
+                late = LateHomes(opener.open_if_there, away)
             return cls(
-                opened,
-                failed=failed,
-                apps=apps,
+                [app.opened(space.name) for space, app in apps.items()],
+                failed=tuple(away.values()),
+                apps=tuple(apps.values()),
                 resources=kept_open,
                 core=LazyHome(own),
                 texts=texts,
+                late=late,
             )
+
+    def current(self) -> "Spaces":
+        """The same homes, and those that could not be opened before and can be by now.
+
+        They are open as long as these are. Copies for one caller stay as they are.
+        """
+        if self._late is None or self is not self._base:
+            return self
+        apps, away = self._late.look()
+        with self._joining:
+            if len(away) != len(self._joined.failed):
+                self._joined = Spaces(
+                    [*self.homes, *(app.opened(space.name) for space, app in apps.items())],
+                    failed=tuple(away.values()),
+                    apps=[*self._apps, *apps.values()],
+                    core=self._core,
+                    texts=self._texts,
+                )
+            return self._joined
 
     def only(self, name: SpaceName) -> "Spaces | None":
         """One of them by itself, which knows nothing of the others; None where it is not read.
@@ -182,10 +209,10 @@ class Spaces:
     def caller(self) -> Scope:
         """Who asks, unless a server has let another user in.
 
-        A home in a database is asked alone. Of several, the one who may see least asks all.
+        Several are asked by the person at the machine alone: in each they are who it takes them
+        for, which is a role in a database (`OpenHome.scope`).
         """
-        users = (home.caller for home in self.homes if not home.caller.operator)
-        return next(users, OPERATOR)
+        return self.homes[0].caller if len(self.homes) == 1 else OPERATOR
 
     @property
     def first(self) -> App:
@@ -226,3 +253,46 @@ class Spaces:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Opener:
+    """Opens homes that are asked together; `resources` closes them."""
+
+    def __init__(
+        self,
+        settings_of: Callable[[Path], Settings],
+        clock: Clock | None,
+        shared: "SharedModels | None",
+        resources: contextlib.ExitStack,
+    ) -> None:
+        """With `shared` models they are several, which load each model once."""
+        self._settings_of = settings_of
+        self._clock = clock
+        self._shared = shared
+        self.resources = resources
+
+    def open(self, space: SpaceHome, *, create: bool = False) -> App:
+        """Open a home; without `create` one that is not there is empty. Raises as `App.open`."""
+        app = App.open(
+            space.home,
+            self._settings_of(space.home),
+            create=create,
+            clock=self._clock,
+            shared=self._shared,
+            beside=self._shared is not None,
+        )
+        return self.resources.enter_context(app)
+
+    def open_if_there(self, space: SpaceHome) -> App | FailedSpace | None:
+        """Open a home that is there, or say why it cannot be."""
+        paths = HomePaths(space.home)
+        # Without its driver, or with settings of it that are wrong, a database is away.
+        failures = FAILURES if paths.database is None else (*FAILURES, UsageError)
+        try:
+            paths.check_not_lost()
+            if not paths.may_have_store:
+                return None
+            app = self.open(space)
+        except failures as error:
+            return FailedSpace(name=space.name, error=error)
+        return app if app.is_made else None

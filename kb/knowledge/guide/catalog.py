@@ -93,14 +93,15 @@ def scored(
     catalog: EntryCatalog, question: str, scope: Scope, backgrounds: dict[str, float]
 ) -> ScoredSections:
     """The best section of each entry that the search finds, in no order."""
-    with catalog.store().read() as txn:
+    store = catalog.store()
+    with store.read() as txn:
         if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
             return ScoredSections(chunks=(), score_min=1.0)
     searcher = catalog.searcher()
     request = SearchRequest(
         query=question, verbatim=True, k=_CHUNKS, kinds=("entry",), rerank=False
     )
-    hits = searcher.search(request, scope).hits
+    hits = searcher.search(request, scope.within(store.caller)).hits
     embedded = searcher.embed_query(question)
     similarities = _nearness(catalog, hits, embedded, backgrounds)
     query_terms = terms(question)
@@ -160,10 +161,15 @@ def _is_in_earlier(earlier: Sequence[EntryCatalog], chunk: GuideChunk, scope: Sc
     """Whether an earlier store has the entry too, for this scope."""
     for catalog in earlier:
         try:
-            with catalog.store().read() as txn:
+            store = catalog.store()
+            with store.read() as txn:
                 doc = docs.latest_of(txn, entry_lsid(chunk.zettel_id))
         except (KbError, OSError):
             continue
-        if doc is not None and doc.status == "active" and doc.visible_to(scope):
+        if (
+            doc is not None
+            and doc.status == "active"
+            and doc.visible_to(scope.within(store.caller))
+        ):
             return True
     return False

@@ -38,7 +38,13 @@ _HARMLESS_TOPIC_KEYS: Final = frozenset(
     ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
 )
 _USER_ONLY: Final = frozenset(
-    ("pack.trusted_keys", "notebook.token_host", "fetch.git_token_host", "embed.base_url")
+    (
+        "pack.trusted_keys",
+        "notebook.token_host",
+        "fetch.git_token_host",
+        "embed.base_url",
+        "spaces.user",
+    )
 )
 
 

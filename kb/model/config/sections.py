@@ -400,6 +400,14 @@ class ClientSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"ClientSettings(server={self.server!r})"
 
 
+class SpacesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the homes of spaces are."""
+
+    user: Annotated[str, Meta(max_length=4_096)] = ""
+    """Your own space: an absolute path, or the address of a home in a database; empty is the
+    platform's data folder. Counts from your own settings alone."""
+
+
 class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The topics that can be learned."""
 
@@ -427,4 +435,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     notebook: NotebookSettings = NotebookSettings()
     serve: ServeSettings = ServeSettings()
     client: ClientSettings = ClientSettings()
+    spaces: SpacesSettings = SpacesSettings()
     kb: KbSettings = KbSettings()

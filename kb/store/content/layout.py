@@ -90,6 +90,11 @@ class HomePaths(Struct, frozen=True):
         return is_store(self.data_file if self.database is None else self.home_id)
 
     @property
+    def may_have_store(self) -> bool:
+        """Whether there may be a store: of a home in a database its server alone can tell."""
+        return self.database is not None or self.has_store
+
+    @property
     def database(self) -> "DatabaseAddress | None":
         """The database that has the store; None for a home that lies in its folder."""
         if self.root.parent.name != CACHES_FOLDER:
@@ -144,20 +149,25 @@ class HomePaths(Struct, frozen=True):
         return self.root / "tmp"
 
     @property
-    def backups(self) -> Path:
-        """Backups that are kept in the home itself; of one in a database, in the user's data.
+    def kept(self) -> Path:
+        """Where files lie that are no cache; of a home in a database, in the user's data.
 
-        The local folder of such a home is a cache, which a backup is not.
+        That is beside the user's home in a folder: what is in it is taken for a part of that.
         """
         if self.database is None:
-            return self.root / "backups"
+            return self.root
         data = user_folder("data")
-        return data / "backups" / self.root.name
+        return data.with_name(f"{data.name}-homes") / self.root.name
+
+    @property
+    def backups(self) -> Path:
+        """Backups that are kept with the home itself."""
+        return self.kept / "backups"
 
     @property
     def packs(self) -> Path:
         """Packs that were unpacked from archives; made with the first one."""
-        return self.root / PACKS_FOLDER
+        return self.kept / PACKS_FOLDER
 
     @property
     def knowledge(self) -> Path:

@@ -29,6 +29,12 @@ _IDLE_KEPT: Final = 16
 # told soon that it is down, and what writes has work in hand.
 READ_PATIENCE_S: Final = 5.0
 WRITE_PATIENCE_S: Final = 30.0
+# A home that is asked beside another keeps nobody waiting. While its server is away nobody tries
+# again for ten times as long as the last attempt took.
+_BESIDE_CONNECT_S: Final = 2
+_BESIDE_ANSWER_S: Final = 5.0
+_REST_SHARE: Final = 10
+_REST_MAX_S: Final = 60.0
 _PAUSE_FIRST_S: Final = 0.05
 _PAUSE_MAX_S: Final = 1.0
 # A statement of kb reads or writes at most a few megabytes. A reader may compute for long between
@@ -40,11 +46,15 @@ _SESSION: Final = (
 
 
 class _Connection(psycopg.Connection[Any]):
-    """One whose server has to answer within ANSWER_S: a network that hangs tells nobody."""
+    """One whose server has to answer within a time: a network that hangs tells nobody."""
+
+    answer_s: float | None = None
+    """None is ANSWER_S."""
 
     def wait(self, gen: Any, *args: Any) -> Any:
         """As psycopg's. Raises OperationalError, after which it is in no state to be used."""
-        return super().wait(_bounded(gen, time.monotonic() + ANSWER_S), *args)
+        answer_s = ANSWER_S if self.answer_s is None else self.answer_s
+        return super().wait(_bounded(gen, time.monotonic() + answer_s), *args)
 
 
 def _bounded(asked: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
@@ -67,8 +77,12 @@ class Connections:
     nobody waits for one while fewer than 96 are in use.
     """
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: DatabaseAddress, *, beside: bool = False) -> None:
+        """Of a home that is asked `beside` another nobody waits for the server to start again."""
         self._address = address
+        self._beside = beside
+        self._rests_until = 0.0
+        self._failure: StoreUnreachable | None = None
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(_CONNECTIONS_MAX)
@@ -100,6 +114,9 @@ class Connections:
                     kept.close()
                     if not was_lost:
                         raise
+                    if self._beside:
+                        # The others hang as this one did, each for as long.
+                        self._close_idle()
                 except BaseException:
                     kept.close()
                     raise
@@ -114,6 +131,8 @@ class Connections:
 
     def _connected(self, begin: Callable[[Connection], None], patience_s: float) -> Connection:
         """A new connection; somebody who has reached the server before waits while it starts."""
+        if self._beside:
+            return self._connected_beside(begin)
         deadline = time.monotonic() + (patience_s if self._was_reached else 0.0)
         pause_s = _PAUSE_FIRST_S
         while True:
@@ -126,19 +145,34 @@ class Connections:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
+    def _connected_beside(self, begin: Callable[[Connection], None]) -> Connection:
+        """A new connection; the last failure again as long as the server is left in peace."""
+        start = time.monotonic()
+        if self._failure is not None and start < self._rests_until:
+            raise self._failure.with_traceback(None)
+        try:
+            return self._connect(begin)
+        except StoreUnreachable as error:
+            end = time.monotonic()
+            self._rests_until = end + min(_REST_SHARE * (end - start), _REST_MAX_S)
+            self._failure = error
+            raise
+
     def _connect(self, begin: Callable[[Connection], None]) -> Connection:
         with translated_errors(self.place):
             connection = _Connection.connect(
                 self._address.dsn,
                 autocommit=True,
                 application_name="kb",
-                connect_timeout=CONNECT_S,
+                connect_timeout=_BESIDE_CONNECT_S if self._beside else CONNECT_S,
                 # A network that hangs is noticed within a minute.
                 keepalives_idle=30,
                 keepalives_interval=10,
                 keepalives_count=3,
                 tcp_user_timeout=60_000,
             )
+            if self._beside:
+                connection.answer_s = _BESIDE_ANSWER_S
             try:
                 _begin_session(connection)
                 begin(connection)
@@ -161,8 +195,11 @@ class Connections:
 
     def close(self) -> None:
         """Close those that nobody uses now, and each other one when it is given back."""
+        self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with self._lock:
-            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

@@ -48,10 +48,12 @@ class PostgresEnvironment:
         address: DatabaseAddress,
         *,
         create: bool = True,
+        beside: bool = False,
         server_time: ServerTime | None = None,
     ) -> None:
         """Open it. Raises NotFound without `create`, if it is missing; never an error of psycopg.
 
+        One that is asked `beside` another home fails soon where its server is away.
         Raises StoreUnreachable, StoreDenied, StoreTooNew, and ReadOnlyHome if it has to be made or
         migrated and this user may not.
         """
@@ -63,7 +65,7 @@ class PostgresEnvironment:
         self._seen = 0
         self._seen_lock = threading.Lock()
         self._statements = Statements(address.schema)
-        self._connections = Connections(address)
+        self._connections = Connections(address, beside=beside)
         self._time = server_time or ServerTime()
         self.clock = ServerClock(self._time)
         self._reads = Reads(-1, _SHARED_BYTES_MAX)

@@ -38,8 +38,8 @@ def remove_unreferenced(store: Store, paths: HomePaths, *, dry_run: bool) -> Swe
 def _referenced(store: Store, paths: HomePaths) -> set[str]:
     """Names of the links that records name, and of the folders they lead to."""
     with store.read() as txn:
-        places = [Path(record.location) for _, record in PACKS.scan(txn)]
-    links = {place.parts[1] for place in places if place.parts[0] == PACKS_FOLDER}
+        places = [paths.kept / record.location for _, record in PACKS.scan(txn)]
+    links = {place.parts[-2] for place in places if place.is_relative_to(paths.packs)}
     link_paths = (paths.packs / name for name in links)
     return links | {os.readlink(link) for link in link_paths if link.is_symlink()}
 

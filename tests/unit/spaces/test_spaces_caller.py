@@ -24,17 +24,23 @@ def opened(home: SmallHome, caller: Scope = OPERATOR) -> OpenHome:
     return OpenHome(store=home.store, content=home.content, searcher=searcher, caller=caller)  # type: ignore[arg-type]
 
 
-def test_of_several_the_one_who_sees_least_asks(tmp_path: Path) -> None:
-    """A folder beside a home of a role is asked as the role, in whatever order; alone as ever."""
+def test_each_home_is_asked_by_whom_it_takes_the_person_for(tmp_path: Path) -> None:
+    """A folder beside a home of a role: the operator there, the role here; alone as ever."""
     folder, shared = SmallHome(tmp_path / "folder"), SmallHome(tmp_path / "shared")
     for home in (folder, shared):
-        home.put("private.md", "# Private of the local user")
+        home.put(f"{home.root.name}.md", f"# Private in {home.root.name}")
     homes = [opened(folder), opened(shared, ALICE)]
     assert Spaces(homes[:1]).caller == OPERATOR
+    assert Spaces(homes[1:]).caller == ALICE
     for order in (homes, homes[::-1]):
         spaces = Spaces(order)
-        assert spaces.caller == ALICE
-        assert run(spaces, ListDocsRequest(), spaces.caller).docs == ()
+        (row,) = run(spaces, ListDocsRequest(), spaces.caller).docs
+        assert row.title == "Private in folder"
+        assert scope_of(spaces, "alice") == ALICE
+        assert run(spaces, ListDocsRequest(), ALICE).docs == ()
+        for user in ("bob", "local"):
+            with pytest.raises(OwnerOnly, match="the role alice is not it"):
+                scope_of(spaces, user)
     for home in (folder, shared):
         home.close()
 

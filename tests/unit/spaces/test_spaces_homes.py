@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import UsageError
+from kb.errors import ConfigError, UsageError
 from kb.home.spaces.homes import SpaceAsked, enclosing_project, home_written, homes_read, user_home
+from kb.store.content.database import local_folder
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,26 @@ def test_a_named_home_is_read_alone(project: Path, mine: Path, tmp_path: Path) -
             read(space, project, home)  # type: ignore[arg-type]
 
 
+def test_the_users_home_may_be_elsewhere(project: Path, mine: Path, tmp_path: Path) -> None:
+    """A folder, or this machine's folder for a home in a database; nothing else is one."""
+    other = tmp_path / "other"
+    address = "postgresql://host/db/team"
+    for own, home in ((str(other), other), ("~/other", other), (address, local_folder(address))):
+        both = homes_read(None, None, project, {}, own)
+        assert [(one.name, one.home) for one in both] == [
+            ("project", project / ".kb"),
+            ("user", home),
+        ]
+        assert home_written(None, "user", project, {}, own) == home
+        (named,) = homes_read(str(mine), None, project, {}, own)
+        assert named.name == "home"
+    assert homes_read(address, None, project, {}, address)[0].name == "user"
+    for wrong in ("other", "mysql://host/db", "postgresql://kb:secret@host/db"):
+        with pytest.raises(ConfigError, match=r"spaces\.user") as caught:
+            homes_read(None, None, project, {}, wrong)
+        assert "secret" not in str(caught.value)
+
+
 def test_a_link_to_the_users_home_is_no_second_space(tmp_path: Path, mine: Path) -> None:
     """A store is asked once."""
     mine.mkdir(parents=True)
@@ -83,7 +104,7 @@ def test_a_user_without_a_home(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The project's store is read all the same; with neither, the call says what to do."""
-    monkeypatch.setattr("kb.home.spaces.homes.user_home", lambda: None)
+    monkeypatch.setattr("kb.home.spaces.homes.user_home", lambda _: None)
     assert read(None, project) == {"project": project / ".kb"}
     with pytest.raises(UsageError, match="--home"):
         read(None, tmp_path)
