@@ -14,16 +14,15 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES: Final = Filters.__struct_fields__
 NO_DOCS: Final = f"{NOTHING_HERE}; add some with: kb add FOLDER"
 """For an answer from a home without docs."""
-_LINKED: Final = ("linked_to", "links_from")
+_DOCS: Final = ("doc_ids", "linked_to", "links_from")
 METAVARS: Final = {
-    "doc_ids": "ID",
     "sources": "PLACE",
     "site_versions": "VERSION",
     "since": "DATE",
     "until": "DATE",
     "sender": "PERSON",
     "recipient": "PERSON",
-    **dict.fromkeys(_LINKED, "ID|PATH"),
+    **dict.fromkeys(_DOCS, "ID|PATH"),
 }
 
 
@@ -44,12 +43,12 @@ def from_here(options: dict[str, Any]) -> dict[str, Any]:
         # The day is the person's own.
         options = with_days(options, dt.datetime.now().astimezone().date())
     del options["on"]
-    if not any(options[name] for name in ("sources", "linked_to", "links_from")):
+    if not any(options[name] for name in ("sources", *_DOCS)):
         return options
     from kb.operations.locate import place_from_here, source_named
 
-    linked = {name: tuple(map(place_from_here, options[name])) for name in _LINKED}
-    return {**options, **linked, "sources": tuple(map(source_named, options["sources"]))}
+    docs = {name: tuple(map(place_from_here, options[name])) for name in _DOCS}
+    return {**options, **docs, "sources": tuple(map(source_named, options["sources"]))}
 
 
 def id_or_path(typed: str) -> tuple[str, int | None]:

@@ -59,7 +59,7 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
     doc_ids: Annotated[
-        _Idents, Meta(description="Only these docs; short ids will do.", extra={"parameter": "doc"})
+        _Idents, Meta(description="Only these docs, by id or path.", extra={"parameter": "doc"})
     ] = ()
     packs: Annotated[
         _Words,

@@ -13,7 +13,6 @@ TOKENS_MAX_DEFAULT: Final = 8_000
 ROWS_MAX: Final = 200
 WORD_CHARS_MAX: Final = 512
 
-_IDENT: Final = Meta(min_length=1, max_length=64)
 _PLACE: Final = Meta(min_length=1, max_length=4_096)
 _WORD: Final = Meta(min_length=1, max_length=WORD_CHARS_MAX)
 TOKENS: Final = Meta(ge=1, le=200_000)
@@ -35,7 +34,7 @@ MaxTokens = Annotated[
 FILTER_BOUNDS: Final = {
     "tags": Bounds(meta=Meta(max_length=32), items=_WORD),
     "kinds": Bounds(meta=Meta(max_length=16)),
-    "doc_ids": Bounds(meta=Meta(max_length=100), items=_IDENT),
+    "doc_ids": Bounds(meta=Meta(max_length=100), items=_PLACE),
     "linked_to": Bounds(meta=Meta(max_length=16), items=_PLACE),
     "links_from": Bounds(meta=Meta(max_length=16), items=_PLACE),
     "packs": Bounds(meta=Meta(max_length=16), items=_WORD),

@@ -230,7 +230,7 @@ def locate_filters(
     return LocatedFilters(
         filters=filters,
         docs=tuple(
-            locate(homes, ident, doc_finds(ident, scope), failed) for ident in filters.doc_ids
+            locate_or_at(homes, ident, doc_finds, scope, failed) for ident in filters.doc_ids
         ),
         packs=tuple(locate_pack(homes, ident, scope, failed) for ident in filters.packs),
         linked_to=tuple(

@@ -152,6 +152,9 @@ def test_an_id_may_be_the_path_of_a_file(home: Home, server: Running) -> None:
     assert server.get(f"/v1/similar/{place}?k=1").json["hits"][0]["title"] == "Boat"
     linked = server.get(f"/v1/search?q=keel&links_from={place}&mode=lexical").json["hits"]
     assert [hit["title"] for hit in linked] == ["Boat"]
+    assert server.get(f"/v1/docs?doc={place}&doc=boat.md").json["total"] == 2
+    near = server.get("/v1/search?q=keel&doc=src/bote.md").json
+    assert (near["code"], "src/boat.md" in near["detail"]) == ("not_found", True)
     assert server.get("/v1%2Fdocs").status == 404
     assert server.get("/v1/d%6fcs").status == 200
     assert home.run("rm", "--yes", file).code == 0
