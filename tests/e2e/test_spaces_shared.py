@@ -86,6 +86,23 @@ def test_both_answer_as_two_folders_do(filled: Person) -> None:
             assert shared == folder, (question, options)
 
 
+def asked_by_alice(hush: str, seen: str) -> tuple[tuple[str, ...], ...]:
+    """Commands that read, some of them about a doc that is hidden."""
+    return (
+        ("ls",),
+        ("ls", "--status", "all"),
+        ("entities", "#"),
+        ("facets",),
+        ("ask", "what is xylem?"),
+        ("search", "hush xylem", "--mode", "dense"),
+        ("search", "tag:hush x"),
+        ("similar", seen),
+        ("show", hush),
+        ("similar", hush),
+        ("search", "xylem", "--doc", hush),
+    )
+
+
 def test_a_role_is_who_asks_in_its_home_alone(postgres: PostgresServer, tmp_path: Path) -> None:
     """Beside a project that is all theirs, a role finds its own docs and what is open to it.
 
@@ -121,19 +138,7 @@ def test_a_role_is_who_asks_in_its_home_alone(postgres: PostgresServer, tmp_path
     ]
     hidden = owner.kb("--home", team, "ls", "--json").json["docs"]
     hush = next(row["doc_id"] for row in hidden if row["title"] == "hush")
-    for command in (
-        ("ls",),
-        ("ls", "--status", "all"),
-        ("entities", "#"),
-        ("facets",),
-        ("ask", "what is xylem?"),
-        ("search", "hush xylem", "--mode", "dense"),
-        ("search", "tag:hush x"),
-        ("similar", hits[0]["doc_id"]),
-        ("show", hush),
-        ("similar", hush),
-        ("search", "xylem", "--doc", hush),
-    ):
+    for command in asked_by_alice(hush, hits[0]["doc_id"]):
         ran = alice.kb(*command, "--json", env=env)
         assert "# hush" not in ran.out + ran.err, command
         assert '"hush"' not in ran.out + ran.err, command
