@@ -70,13 +70,12 @@ def _records(notes: "list[_Element]") -> tuple[AttachedFile, ...]:
     """Each note as an export of its own; it is known by when it was made, as it has no id."""
     if len(notes) > RECORDS_MAX:
         return ()
-    from lxml.etree import tostring
+    from lxml.etree import strip_elements, tostring
 
     records: dict[str, AttachedFile] = {}
     for note in notes:
         title, created = note.findtext("title") or "", note.findtext("created") or ""
-        for picture in note.findall("resource"):
-            note.remove(picture)
+        strip_elements(note, "resource", with_tail=False)
         data = b"<en-export>" + tostring(note, encoding="utf-8") + b"</en-export>"
         key = created if created and created not in records else digest_key(data)
         records[key] = record_file(key, title, MIME, "enex", data)

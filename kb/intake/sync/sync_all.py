@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -389,13 +389,8 @@ def _line(
 
 def total_report(lines: list[SourceLine]) -> SyncReport:
     """The report of all sources, with the sums of their counts."""
-    apart = ("sources", "mails", "attachments", "records")
-    names = [name for name in SyncReport.__struct_fields__ if name not in apart]
-    sums = {name: sum(getattr(line, name) for line in lines) for name in names}
-    return SyncReport(
-        sources=tuple(lines),
-        mails=sum_of(line.mails for line in lines),
-        attachments=sum_of(line.attachments for line in lines),
-        records=sum_of(line.records for line in lines),
-        **sums,
-    )
+    apart = ("mails", "attachments", "records")
+    names = [name for name in SyncReport.__struct_fields__ if name not in ("sources", *apart)]
+    sums: dict[str, Any] = {name: sum(getattr(line, name) for line in lines) for name in names}
+    sums |= {name: sum_of(getattr(line, name) for line in lines) for name in apart}
+    return SyncReport(sources=tuple(lines), **sums)
