@@ -1,7 +1,6 @@
 """List the settings with where each is set, and change one in its file."""
 
 import os
-import re
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,13 +20,13 @@ from kb.model.config import (
     Settings,
     user_config,
 )
+from kb.model.config.wrong_value import without_password
 from kb.store.content.layout import HomePaths
 
 Level = Literal["user", "home"]
 LEVELS: Final[tuple[Level, ...]] = ("user", "home")
 """Whose file a setting is written to."""
 _SECRETS: Final = frozenset(("client.token",))
-_PASSWORD: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _VARIABLES: Final = (("client.server", "KB_SERVER"), ("client.token", "KB_TOKEN"))
 
 
@@ -175,7 +174,7 @@ def set_value(
     value = parse_value(raw)
     try:
         check_setting(key, value)
-    except ConfigError:
+    except UsageError:
         # Text that looks like a number is text where text is wanted.
         if isinstance(value, str) or not _is_allowed(key, raw):
             raise
@@ -322,7 +321,7 @@ def _is_allowed(key: str, value: Any) -> bool:
 
     try:
         check_setting(key, value)
-    except ConfigError:
+    except UsageError:
         return False
     return True
 
@@ -390,7 +389,7 @@ def _rows(
 def _row(key: str, value: Any, places: Mapping[str, SettingPlace]) -> SettingRow:
     place = places.get(key)
     is_secret = key in _SECRETS
-    shown = _PASSWORD.sub("***@", value) if isinstance(value, str) else value
+    shown = without_password(value) if isinstance(value, str) else value
     return SettingRow(
         key=key,
         value=None if is_secret else shown,

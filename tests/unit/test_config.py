@@ -8,7 +8,15 @@ import pytest
 from msgspec import structs
 
 from kb.errors import ConfigError
-from kb.model.config import LlmSettings, ProjectFiles, SearchSettings, Settings, load
+from kb.model.config import (
+    HOME_SECTIONS,
+    LlmSettings,
+    ProjectFiles,
+    SearchSettings,
+    Settings,
+    TopicSettings,
+    load,
+)
 from kb.model.config.lines import line_of
 
 
@@ -57,13 +65,13 @@ def test_adding_keeps_what_was_there() -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("search.rrf_k=0", "search.rrf_k: Expected `int` >= 1"),
-        ("search.rrf_k=much", "search.rrf_k: Expected `int`, got `str`"),
+        ("search.rrf_k=0", "search.rrf_k must be a whole number of at least 1, not 0"),
+        ("search.rrf_k=much", "search.rrf_k must be a whole number of at least 1, not 'much'"),
         ("search.rrf_kk=1", "unknown setting search.rrf_kk; did you mean search.rrf_k?"),
         ("nothing.at=1", "unknown setting nothing"),
-        ("embed.kind=a b", "embed.kind: Expected `str` matching regex"),
-        ("search=1", "search: Expected `object`, got `int`"),
-        ("search.rrf_k.deep=1", "search.rrf_k: Expected `int`"),
+        ("embed.kind=a b", "embed.kind must be a name of letters, digits"),
+        ("search=1", "search must be a table of settings, not 1"),
+        ("search.rrf_k.deep=1", "search.rrf_k must be a whole number"),
     ],
 )
 def test_a_wrong_assignment_is_named(override: str, said: str) -> None:
@@ -119,7 +127,7 @@ def test_an_overlap_that_fits_a_later_size() -> None:
     assert (said.chunk.tokens_max, said.chunk.overlap_tokens) == (32, 8)
     said = load([], ["chunk.tokens_max=32", "chunk.overlap_tokens=8"], env={})
     assert (said.chunk.tokens_max, said.chunk.overlap_tokens) == (32, 8)
-    with pytest.raises(ConfigError, match="overlap_tokens is over a quarter of tokens_max"):
+    with pytest.raises(ConfigError, match="is over a quarter of tokens_max"):
         load([], ["chunk.tokens_max=32"], env={})
 
 
@@ -181,14 +189,14 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
             11,
             "unknown setting kb.topic.b.titel; did you mean kb.topic",
         ),
-        ('title = "B"', "title = 1", 11, "kb.topic.b.title: Expected `str | null`, got `int`"),
-        ('title = "A"', 'title = ""', 3, "kb.topic.a.title: "),
-        ('title = "B"', "enable = 1", 11, "kb.topic.b.enable: Expected `bool`"),
-        ('subjects = "b"', "subjects = []", 12, "kb.topic.b.subjects: Expected `str`"),
-        ('    "x",', "    1,", 13, "kb.topic.b.learned[0]: Expected `str`"),
-        ("learned = [", "disabled = 1\nlearned = [", 13, "kb.topic.b.disabled: Expected `array`"),
+        ('title = "B"', "title = 1", 11, "kb.topic.b.title must be text of at most 200 characters"),
+        ('title = "A"', 'title = ""', 3, "kb.topic.a.title must be text"),
+        ('title = "B"', "enable = 1", 11, "kb.topic.b.enable must be true or false, not 1"),
+        ('subjects = "b"', "subjects = []", 12, "kb.topic.b.subjects must be a folder, not []"),
+        ('    "x",', "    1,", 13, "kb.topic.b.learned[0] must be text"),
+        ("learned = [", "disabled = 1\nlearned = [", 13, "kb.topic.b.disabled must be a list of at most 256"),
         ('subjects = "b"', "", 10, "kb.topic.b.subjects is missing; set it to the folder"),
-        ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects: "),
+        ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects must be a folder"),
         ('title = "B"', 'defined_at = "x"', 11, "unknown setting kb.topic.b.defined_at"),
         ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
         (
@@ -197,7 +205,7 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
             10,
             "unknown setting kb.topics; did you",
         ),
-        ('title = "B"', "index = 'no'", 11, "kb.topic.b.index: Expected `bool`"),
+        ('title = "B"', "index = 'no'", 11, "kb.topic.b.index must be true or false, not 'no'"),
     ],
 )
 def test_a_wrong_topic_is_named_with_its_line(
@@ -398,3 +406,47 @@ def test_where_texts_go_to_be_embedded_says_the_user_alone(tmp_path: Path) -> No
     assert (found.embed.kind, found.embed.base_url) == ("openai", "https://mine.example")
     assert load([file], env={}, project=accepted, warn=said.append).embed.base_url == ""
     assert "embed.base_url is for your own settings alone" in said[0]
+
+
+def _every_setting() -> list[str]:
+    """The name of each setting, those of a topic among them."""
+    settings = [
+        f"{section.encode_name}.{name}"
+        for section in structs.fields(Settings)
+        if section.name not in ("kb", *HOME_SECTIONS)
+        for name in section.type.__struct_fields__
+    ]
+    filled_in = ("defined_at", "defined_by")
+    topic = [name for name in TopicSettings.__struct_fields__ if name not in filled_in]
+    return [*settings, *(f"kb.topic.a.{name}" for name in topic)]
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [{}], "\0" * 5_000, 1e300, -5], ids=range(5))
+def test_a_wrong_value_is_answered_in_plain_words(value: object) -> None:
+    """Of every setting: what it must be, without the names that programs have for types."""
+    refused = 0
+    for key in _every_setting():
+        try:
+            load([], values={"kb.topic.a.subjects": "a"} | {key: value}, env={})
+        except ConfigError as error:
+            message = str(error)
+            assert message.startswith(f"kb.open: {key}")
+            assert " must be " in message
+            assert not any(word in message for word in ("Expected", "regex", "`", "null"))
+            assert len(message) < 300
+            refused += 1
+    assert refused > 20
+
+
+def test_an_error_shows_no_secret(tmp_path: Path) -> None:
+    """A token of the wrong type, and a password in an address, stay out of the message."""
+    file = tmp_path / "config.toml"
+    file.write_text("[client]\ntoken = 12345678\n")
+    with pytest.raises(ConfigError) as raised:
+        load([file], env={})
+    assert "client.token must be text" in str(raised.value)
+    assert "12345678" not in str(raised.value)
+    with pytest.raises(ConfigError) as raised:
+        load([], ["notebook.token_host=https://ada:hidden@host"], env={})
+    message = str(raised.value).partition(": notebook")[2]
+    assert "token_host must be a host, as HOST or HOST:PORT, not 'https://***@host'" in message
