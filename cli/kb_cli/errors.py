@@ -53,9 +53,11 @@ def _usage_code(error: click.UsageError) -> int:
         _say(sentence_of(error))
     elif error.ctx is not None and (name := getattr(error, "command_name", None)):
         # Of a group of commands. click before 8.4 has no such error.
-        from kb_cli.wrong_command import sentence_of as sentence_of_command
+        from kb_cli.wrong_command import sentence_in_group
 
-        _say(sentence_of_command(name, getattr(error.ctx.command, "commands", ())))
+        group = error.ctx.command
+        assert isinstance(group, click.Group)
+        _say(sentence_in_group(name, group, error.ctx.command_path))
     else:
         _say(_sentence(error.format_message()))
     path = error.ctx.command_path if error.ctx else "kb"
