@@ -15,7 +15,7 @@ from kb.operations import settings
 from kb.operations.settings import LEVELS, Level, SetResult, SettingRow, SettingsLayers
 from kb_cli.editor import NoEditor, editor_words, run_program
 from kb_cli.home import settings_layers
-from kb_cli.output import clean, print_json, warn
+from kb_cli.output import clean, cut, print_json, warn
 from kb_cli.words import text
 
 _AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -44,7 +44,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @_AS_JSON
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
-    """List the settings files in their order, and every setting with where it is set."""
+    """List the settings files in their order, and every setting with where it is set.
+
+    A terminal shows the start of a long default; `kb config get SETTING` prints all of it.
+    """
     _list(ctx, as_json=as_json)
 
 
@@ -59,14 +62,15 @@ def _list(ctx: click.Context, *, as_json: bool) -> None:
         state = "" if file.exists else "  (not there)"
         click.echo(clean(f"{file.path}{state if file.trusted else '  (counts in part)'}"))
     click.echo()
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in report.settings:
-        click.echo(_line(row))
+        click.echo(_line(row, columns))
 
 
-def _line(row: SettingRow) -> str:
+def _line(row: SettingRow, columns: int | None = None) -> str:
     line = clean(f"{row.key} = {_value(row)}")
     if row.layer == "default":
-        return click.style(line, dim=True)
+        return click.style(line if columns is None else cut(line, columns), dim=True)
     return f"{line}  {click.style(clean(f'({row.place})'), fg='cyan')}"
 
 

@@ -102,6 +102,20 @@ def test_ls_fits_the_terminal(home: Home, columns: int) -> None:
     assert len(narrow.splitlines()) == 6
 
 
+def test_config_fits_the_terminal(home: Home) -> None:
+    """A long default is cut there, and whole in a pipe; what somebody has set is whole."""
+    long = "x" * 90
+    argv = home.argv("--cfg", f"llm.model={long}", "config")
+    _, shown = on_terminal(argv, COLUMNS="60", NO_COLOR="1")
+    rows = shown.splitlines()
+    (extensions,) = (row for row in rows if row.startswith("ingest.extensions = "))
+    assert (cells(extensions), extensions[-1]) == (60, "…")
+    assert f'llm.model = "{long}"  (--cfg)' in rows
+    assert '"zip"' in next(
+        row for row in run(argv).out.splitlines() if row.startswith("ingest.extensions = ")
+    )
+
+
 def test_add_shows_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:
     """The bar, with rate and time to go, is on standard error and only on a terminal."""
     home, note = Home(tmp_path / "home"), tmp_path / "a.md"
