@@ -268,7 +268,7 @@ def _list(report: "AddResult") -> None:
 
 
 def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
-    names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
+    names = ("added", "updated", "unchanged", "resurrected", "moved", "skipped", "failed")
     parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     prefix = "would be: " if dry_run else ""
     click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")

@@ -67,7 +67,10 @@ def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
             "create",
             "there is no command 'create'; did you mean 'add' or 'new' or 'backup create'?",
         ),
-        ("undo", "there is no command 'undo'; a doc that kb rm removed comes back with kb add FILE"),
+        (
+            "undo",
+            "there is no command 'undo'; a doc that kb rm removed comes back with kb add FILE",
+        ),
         ("rename a b", "there is no command 'rename'; move the file itself, and kb sync-all"),
         ("restore", "there is no command 'restore'; did you mean 'backup restore'?"),
         ("reindex", "there is no command 'reindex'; did you mean 'check'?"),

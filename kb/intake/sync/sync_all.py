@@ -46,7 +46,6 @@ from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
 _IN_RECORDS: Final = ("entries", "notebook")
-_MINUTE_MS: Final = 60_000
 
 
 class SyncOptions(Struct, frozen=True, kw_only=True):
@@ -175,7 +174,7 @@ class Syncer:
             here = origins_here(txn, self._store.machine)
             own = (origin for origin in here if is_own(origin, self._store.caller))
             origins = [origin for origin in own if origin.kind not in left_out]
-        wait_ms = self._options.interval_min * _MINUTE_MS
+        wait_ms = self._options.interval_min * 60_000
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
@@ -279,12 +278,13 @@ class Syncer:
         """Remove the docs whose files are gone, unless there are suspiciously many."""
         vanished, held_back = self._removable(folder)
         removed = 0 if held_back or not vanished else len(vanished)
+        not_level: SyncOutcome = "held_back" if folder.diff.keeps_docs(self._moved) else "failed"
         held_back = held_back or folder.report.hold_back_reason
         if removed and not self._options.dry_run:
             removed = len(tombstone_vanished(self._store, vanished))
         line = _line(
             folder.acquired,
-            "held_back" if held_back else "synced",
+            not_level if held_back else "synced",
             folder.report,
             moved=folder.moved,
             removed=removed,
@@ -302,7 +302,8 @@ class Syncer:
             held_back = diff.hold_back_reason if vanished or not diff.entries else None
             return vanished, None if self._options.accept_deletions else held_back
         if not vanished:
-            return vanished, unavailable_reason(origin_folder(folder.acquired))
+            root = origin_folder(folder.acquired)
+            return vanished, unavailable_reason(root, has_docs=diff.keeps_docs(self._moved))
         # Compare again: files that have come back keep their docs.
         recheck = self._diff(folder.acquired, diff.known_count)
         still_vanished = {doc.doc_id for doc in recheck.vanished}

@@ -392,9 +392,7 @@ TOPIC_KEYS: Final = tuple(k for k in TopicSettings.__struct_fields__ if k not in
 class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The notebook's folder and its remote."""
 
-    path: Annotated[
-        str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096, description="a folder")
-    ] = ""
+    path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096, description="a folder")] = ""
     """The notebook's folder, relative to the home or absolute; empty is `notebook`; a project can
     name only one below its `.kb`."""
     push: bool = False

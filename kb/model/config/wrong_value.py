@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 _VALUE_CHARS: Final = 60
-_SECRET: Final = "token"
+_HIDDEN: Final = "token"
 
 
-def sentence_of(record: type[Struct], table: Any, names: Sequence[str], key: str) -> str | None:
+def sentence_of(record: Any, table: Any, names: Sequence[str], key: str) -> str | None:
     """What the setting `key` must be, and what it is; None if nothing is known of it.
 
     `names` lead from `table`, which is to be a `record`, to the value: names of fields, each with
@@ -29,11 +29,12 @@ def sentence_of(record: type[Struct], table: Any, names: Sequence[str], key: str
         value = value.get(name) if isinstance(value, dict) else None
         for index in indexes:
             hint = get_args(_bare(hint)[0])[0]
-            value = value[int(index[1:-1])] if index[1:-1].isdigit() else None
+            number = index[1:-1]
+            value = value[int(number)] if value and number.isdigit() else None
     expected = expected_of(hint)
     if not expected:
         return None
-    shown = "" if names and names[-1] == _SECRET else f", not {_shown(value)}"
+    shown = "" if names and names[-1] == _HIDDEN else f", not {_shown(value)}"
     return f"{key} must be {expected}{shown}"
 
 
