@@ -106,7 +106,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     """
     request = _request(options)
     add.check_title(request, sources, "--title")
-    if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
+    if "-" in sources and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
     client = server_of(ctx)
     is_first = client is None and not HomePaths(homes_of(ctx)[0].home).has_store

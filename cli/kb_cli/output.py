@@ -1,5 +1,6 @@
 """What goes to standard output, and how it looks."""
 
+import os
 import sys
 import unicodedata
 from typing import Any, Final
@@ -106,8 +107,8 @@ def fitted_end(text: str, width: int) -> str:
 
 
 def link(target: str, shown: str) -> str:
-    """`shown`, clickable where standard output is a terminal (OSC 8)."""
-    if not sys.stdout.isatty():
+    """`shown`, clickable where standard output is a terminal that knows how (OSC 8)."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return shown
     return f"\033]8;;{target}\033\\{shown}\033]8;;\033\\"
 

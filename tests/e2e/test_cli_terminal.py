@@ -199,6 +199,30 @@ def test_closed_streams(home: Home) -> None:
     assert home.run("check").code == 0
 
 
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("note", "add"), 2, "kb: the note is empty\n"),
+        (("add", "-"), 3, "kb: failed: -: it is empty\nkb: 1 of 1 source failed\n"),
+        (("rm", "tea.md"), 6, "kb: 1 doc would be removed; add --yes to do it\n"),
+    ],
+)
+def test_a_closed_standard_input_is_an_empty_one(
+    home: Home, args: tuple[str, ...], code: int, said: str
+) -> None:
+    """What reads it or would ask there says so."""
+    ran = run(["sh", "-c", f"{' '.join(home.argv(*args))} <&-"])
+    assert ran.code == code
+    assert ran.err.endswith(said)
+
+
+def test_a_plain_terminal_gets_plain_text(home: Home) -> None:
+    """Where TERM is dumb, there are no escape sequences at all."""
+    for args in (("search", "brewed tea"), ("ls",), ("facets",), ("show", "tea.md")):
+        _, shown = on_terminal(home.argv(*args), TERM="dumb")
+        assert "\033" not in shown, args
+
+
 def test_without_home_folder_or_terminal(tmp_path: Path) -> None:
     """As cron runs it: hardly any environment, no terminal, input from nowhere."""
     note = tmp_path / "a.md"
