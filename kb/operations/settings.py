@@ -1,5 +1,6 @@
 """List the settings with where each is set, and change one in its file."""
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from kb.errors import ConfigError, UsageError
+from kb.errors import ConfigError, ReadOnlyHome, UsageError
 from kb.home.spaces.homes import OWN_HOME, check_own_home
 from kb.model.config import (
     HOME_CONFIGS,
@@ -230,10 +231,22 @@ def check_text(layers: SettingsLayers, env: Mapping[str, str], file: Path, text:
 
 
 def write_text(file: Path, text: str, *, before: str) -> None:
-    """Replace a settings file whole. Raises UsageError where it is not what it was `before`."""
+    """Replace a settings file whole.
+
+    Raises UsageError where it is not what it was `before`, ReadOnlyHome where it cannot be written.
+    """
     # A link stays a link: people keep their settings files elsewhere.
     target = Path(os.path.realpath(file))
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(file, target, text, before)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise ReadOnlyHome(error.strerror or "", place=file) from error
+
+
+def _replace(file: Path, target: Path, text: str, before: str) -> None:
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:

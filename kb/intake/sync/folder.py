@@ -148,6 +148,12 @@ def _ignored_reason(
 def unavailable_reason(root: Path, *, has_docs: bool = True) -> str | None:
     """Why a folder, of which there are docs or not, cannot be read; None if it can."""
     name = display_name(root)
+    try:
+        os.stat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        return f"{name} cannot be looked at ({error.strerror})"
     if not os.path.isdir(root):
         if has_docs:
             return f"{name} does not exist; is it mounted?"

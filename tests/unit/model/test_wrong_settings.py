@@ -1,12 +1,15 @@
 """What is said of a setting whose value is wrong."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from kb.errors import ConfigError
+from kb.errors import ConfigError, ReadOnlyHome
 from kb.model.config import HOME_SECTIONS, Settings, TopicSettings, load
+from kb.operations.settings import write_text
 
 
 def _every_setting() -> list[str]:
@@ -51,3 +54,18 @@ def test_an_error_shows_no_secret(tmp_path: Path) -> None:
         load([], ["notebook.token_host=https://ada:hidden@host"], env={})
     message = str(raised.value).partition(": notebook")[2]
     assert "token_host must be a host, as HOST or HOST:PORT, not 'https://***@host'" in message
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings file, not the draft beside it, which is gone."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "draft")
+
+    file = tmp_path / "config.toml"
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(ReadOnlyHome, match=f"{file} cannot be written: Read-only file system"):
+        write_text(file, "a = 1\n", before="")
+    assert list(tmp_path.iterdir()) == []
