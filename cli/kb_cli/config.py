@@ -13,6 +13,7 @@ import msgspec
 from kb.errors import ConfigError, HeldBack, UsageError
 from kb.operations import settings
 from kb.operations.settings import LEVELS, Level, SetResult, SettingRow, SettingsLayers
+from kb.operations.settings_file import read_text, write_text
 from kb_cli.editor import NoEditor, editor_words, run_program
 from kb_cli.home import settings_layers
 from kb_cli.output import clean, cut, print_json, warn
@@ -141,7 +142,7 @@ def edit(ctx: click.Context, level: Level) -> None:
     words = editor_words(os.environ)
     if not words:
         raise NoEditor(f"no editor is set; set VISUAL or EDITOR, or edit {file} yourself")
-    before = settings.read_text(file)
+    before = read_text(file)
     folder = Path(tempfile.mkdtemp(prefix="kb-config-"))
     draft = folder / file.name
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
@@ -149,7 +150,7 @@ def edit(ctx: click.Context, level: Level) -> None:
     try:
         is_written = _edit_until_valid(layers, [*words, str(draft)], draft, file, before)
     finally:
-        if settings.read_text(draft) in (before, settings.read_text(file)):
+        if read_text(draft) in (before, read_text(file)):
             shutil.rmtree(folder)
     click.echo(clean(f"{file}: {'written' if is_written else 'as it was'}"))
     if not is_written:
@@ -163,11 +164,11 @@ def _edit_until_valid(
     while True:
         run_program(argv)
         try:
-            after = settings.read_text(draft)
+            after = read_text(draft)
             if after == before:
                 return False
             settings.check_text(layers, os.environ, file, after)
-            settings.write_text(file, after, before=before)
+            write_text(file, after, before=before)
         except (ConfigError, UsageError) as error:
             if sys.stdin.isatty():
                 warn(str(error))

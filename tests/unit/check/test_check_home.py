@@ -1,7 +1,5 @@
 """What a check says of a sound home, of work under way, and of each kind of damage."""
 
-import errno
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -375,23 +373,6 @@ def test_busy_cache_is_told(full: SmallHome, monkeypatch: pytest.MonkeyPatch) ->
     with file_lock(full.dense.lock_path, 0.0):
         findings = full.check().findings
     assert [(found.place, found.mend) for found in findings] == [("dense", "run `kb check` again")]
-    assert full.check().sound
-
-
-def test_a_cache_that_cannot_catch_up_is_told(
-    full: SmallHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What could not be compared is not called sound."""
-
-    def no_room(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    full.add("milk.md", "# Milk\n\nIt is white.")
-    with monkeypatch.context() as patched:
-        patched.setattr(full.dense, "apply", no_room)
-        findings = full.check().findings
-    said = [(found.place, found.problem) for found in findings]
-    assert said == [("dense", "the dense cache could not be written: No space left on device")]
     assert full.check().sound
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from kb.errors import ConfigError, ReadOnlyHome
 from kb.model.config import HOME_SECTIONS, Settings, TopicSettings, load
-from kb.operations.settings import write_text
+from kb.operations.settings_file import write_text
 
 
 def _every_setting() -> list[str]:
