@@ -8,6 +8,8 @@ import click
 from kb.errors import KbError
 from kb_cli.output import clean
 
+_RANGE = r"is not in the range (?:(\S+)<=x<=(\S*\d)|x>=(\S*\d)|x<=(\S*\d))"
+
 
 def exit_code_of(error: BaseException, *, verbose: bool) -> int:
     """Say what happened, and return the documented exit code."""
@@ -74,8 +76,16 @@ def _number(match: "re.Match[str]") -> str:
     return "is no whole number" if match[1] == "integer" else "is no number"
 
 
+def _bounds(match: "re.Match[str]") -> str:
+    low, high, least, most = match.groups()
+    if low:
+        return f"is not from {low} to {high}"
+    return f"is less than {least}" if least else f"is more than {most}"
+
+
 def _sentence(text: str) -> str:
     """A message of click's in the shape of ours: no capital in front, no full stop behind."""
     line = re.sub("is not a valid (integer|float)( range)?", _number, " ".join(text.split()))
+    line = re.sub(_RANGE, _bounds, line)
     start = line[:1].lower() + line[1:] if line[1:2].islower() else line
     return start.removesuffix(".")
