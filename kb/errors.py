@@ -5,6 +5,7 @@ KbError                     1
 ├── UsageError              2   the call itself is wrong
 │   ├── ConfigError         2   a setting is unknown, ill-typed or out of range
 │   └── AmbiguousId         2   a short id names several things
+│       └── ShortId         2   a short id names one thing, and soon several
 ├── ItemsFailed             3   finished, but some items failed
 ├── NotFound                4   no such doc, chunk or path
 │   ├── NotYours            4   it belongs to somebody else
@@ -105,6 +106,12 @@ class AmbiguousId(UsageError):
     """A short id names several things."""
 
     template = "{id} is the start of several ids ({candidates}); give more characters"
+
+
+class ShortId(AmbiguousId):
+    """A short id names one thing, and soon several."""
+
+    template = "{id} is too short for an id; give at least four characters, as of {candidates}"
 
 
 class ItemsFailed(KbError):

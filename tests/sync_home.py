@@ -73,9 +73,14 @@ class SyncHome:
         *sources: object,
         ext: tuple[str, ...] = ("md", "txt"),
         ingest_options: IngestOptions = IngestOptions(),  # noqa: B008  frozen
+        dry_run: bool = False,
     ) -> AddReport:
         options = AddOptions(
-            recursive=True, extensions=ext, ingest_options=ingest_options, home=self.app.paths.root
+            recursive=True,
+            extensions=ext,
+            ingest_options=ingest_options,
+            home=self.app.paths.root,
+            dry_run=dry_run,
         )
         report = self.app.adder(self.parser, options).add([str(source) for source in sources])
         self.work()

@@ -106,7 +106,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     """
     request = _request(options)
     add.check_title(request, sources, "--title")
-    if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
+    if "-" in sources and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
     client = server_of(ctx)
     is_first = client is None and not HomePaths(homes_of(ctx)[0].home).has_store
@@ -268,7 +268,7 @@ def _list(report: "AddResult") -> None:
 
 
 def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
-    names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
+    names = ("added", "updated", "unchanged", "resurrected", "moved", "skipped", "failed")
     parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     prefix = "would be: " if dry_run else ""
     click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")

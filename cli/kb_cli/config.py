@@ -13,9 +13,10 @@ import msgspec
 from kb.errors import ConfigError, HeldBack, UsageError
 from kb.operations import settings
 from kb.operations.settings import LEVELS, Level, SetResult, SettingRow, SettingsLayers
+from kb.operations.settings_file import read_text, write_text
 from kb_cli.editor import NoEditor, editor_words, run_program
 from kb_cli.home import settings_layers
-from kb_cli.output import clean, print_json, warn
+from kb_cli.output import clean, cut, print_json, warn
 from kb_cli.words import text
 
 _AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -44,7 +45,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @_AS_JSON
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
-    """List the settings files in their order, and every setting with where it is set."""
+    """List the settings files in their order, and every setting with where it is set.
+
+    A terminal shows the start of a long default; `kb config get SETTING` prints all of it.
+    """
     _list(ctx, as_json=as_json)
 
 
@@ -59,14 +63,15 @@ def _list(ctx: click.Context, *, as_json: bool) -> None:
         state = "" if file.exists else "  (not there)"
         click.echo(clean(f"{file.path}{state if file.trusted else '  (counts in part)'}"))
     click.echo()
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in report.settings:
-        click.echo(_line(row))
+        click.echo(_line(row, columns))
 
 
-def _line(row: SettingRow) -> str:
+def _line(row: SettingRow, columns: int | None = None) -> str:
     line = clean(f"{row.key} = {_value(row)}")
     if row.layer == "default":
-        return click.style(line, dim=True)
+        return click.style(line if columns is None else cut(line, columns), dim=True)
     return f"{line}  {click.style(clean(f'({row.place})'), fg='cyan')}"
 
 
@@ -137,7 +142,7 @@ def edit(ctx: click.Context, level: Level) -> None:
     words = editor_words(os.environ)
     if not words:
         raise NoEditor(f"no editor is set; set VISUAL or EDITOR, or edit {file} yourself")
-    before = settings.read_text(file)
+    before = read_text(file)
     folder = Path(tempfile.mkdtemp(prefix="kb-config-"))
     draft = folder / file.name
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
@@ -145,7 +150,7 @@ def edit(ctx: click.Context, level: Level) -> None:
     try:
         is_written = _edit_until_valid(layers, [*words, str(draft)], draft, file, before)
     finally:
-        if settings.read_text(draft) in (before, settings.read_text(file)):
+        if read_text(draft) in (before, read_text(file)):
             shutil.rmtree(folder)
     click.echo(clean(f"{file}: {'written' if is_written else 'as it was'}"))
     if not is_written:
@@ -159,11 +164,11 @@ def _edit_until_valid(
     while True:
         run_program(argv)
         try:
-            after = settings.read_text(draft)
+            after = read_text(draft)
             if after == before:
                 return False
             settings.check_text(layers, os.environ, file, after)
-            settings.write_text(file, after, before=before)
+            write_text(file, after, before=before)
         except (ConfigError, UsageError) as error:
             if sys.stdin.isatty():
                 warn(str(error))

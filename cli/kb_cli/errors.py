@@ -8,6 +8,8 @@ import click
 from kb.errors import KbError
 from kb_cli.output import clean
 
+_RANGE = r"is not in the range (?:(\S+)<=x<=(\S*\d)|x>=(\S*\d)|x<=(\S*\d))"
+
 
 def exit_code_of(error: BaseException, *, verbose: bool) -> int:
     """Say what happened, and return the documented exit code."""
@@ -53,9 +55,11 @@ def _usage_code(error: click.UsageError) -> int:
         _say(sentence_of(error))
     elif error.ctx is not None and (name := getattr(error, "command_name", None)):
         # Of a group of commands. click before 8.4 has no such error.
-        from kb_cli.wrong_command import sentence_of as sentence_of_command
+        from kb_cli.wrong_command import sentence_in_group
 
-        _say(sentence_of_command(name, getattr(error.ctx.command, "commands", ())))
+        group = error.ctx.command
+        assert isinstance(group, click.Group)
+        _say(sentence_in_group(name, group, error.ctx.command_path))
     else:
         _say(_sentence(error.format_message()))
     path = error.ctx.command_path if error.ctx else "kb"
@@ -72,8 +76,16 @@ def _number(match: "re.Match[str]") -> str:
     return "is no whole number" if match[1] == "integer" else "is no number"
 
 
+def _bounds(match: "re.Match[str]") -> str:
+    low, high, least, most = match.groups()
+    if low:
+        return f"is not from {low} to {high}"
+    return f"is less than {least}" if least else f"is more than {most}"
+
+
 def _sentence(text: str) -> str:
     """A message of click's in the shape of ours: no capital in front, no full stop behind."""
     line = re.sub("is not a valid (integer|float)( range)?", _number, " ".join(text.split()))
+    line = re.sub(_RANGE, _bounds, line)
     start = line[:1].lower() + line[1:] if line[1:2].islower() else line
     return start.removesuffix(".")

@@ -35,6 +35,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "new": 'kb new "How the boiler is reset"',
     "entries": "kb entries --dangling",
     "note add": 'kb note add "The boiler key hangs in the cellar." --hint house',
+    "note ls": "kb note ls --tag kitchen",
     "note get": "kb note get house/boiler.md",
     "note log": "kb note log -n 10",
     "note push": "kb note push",

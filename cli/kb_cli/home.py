@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kb.errors import UsageError
-from kb.home.opening import Settings, trust_list, trusting_new_store
+from kb.home.opening import HomePaths, Settings, trust_list, trusting_new_store
 from kb.home.spaces.choice import HomeChoice, make_store, working_folder
 from kb.home.spaces.homes import SpaceHome
 from kb_cli.output import warn
@@ -143,6 +143,8 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
 
     os.umask(0o077)
     home, settings = home_of(ctx)
+    if not create:
+        _tell_missing(ctx, home)
     with trusting_new_store(home, trust_list()) if create else contextlib.nullcontext():
         app = App.open(home, settings, create=create)
     ctx.call_on_close(app.close)
@@ -162,6 +164,7 @@ def open_to_read(ctx: click.Context) -> "App":
     if not choice.decision(home).store:
         home = choice.stand_in(home)
         choice.check_counts(home)
+    _tell_missing(ctx, home, is_told=False)
     app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
     return app
@@ -199,6 +202,8 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     homes = homes_of(ctx)
     if create or leads:
         make_store(homes[0].home, lambda home: _settings_here(ctx, home))
+    else:
+        _tell_missing(ctx, homes[0].home)
     spaces = Spaces.open(
         homes,
         lambda home: _settings_here(ctx, home),
@@ -207,6 +212,17 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     )
     ctx.call_on_close(spaces.close)
     return spaces
+
+
+def _tell_missing(ctx: click.Context, home: Path, *, is_told: bool = True) -> None:
+    """Say so where the home that the user named is not there. Raises UsageError for a file."""
+    named = ctx.obj["home"] or os.environ.get("KB_HOME")
+    if not named or HomePaths(home).database is not None or home.is_dir():
+        return
+    if home.exists():
+        raise UsageError(f"{home} is a file, and no home")
+    if is_told:
+        warn(f"there is no home at {home} yet")
 
 
 def _texts_beside(ctx: click.Context) -> "Topics | None":

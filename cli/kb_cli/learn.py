@@ -1,6 +1,7 @@
 """`kb learn`: what can be learned, and what it says."""
 
 import sys
+from typing import Final
 
 import click
 
@@ -9,6 +10,8 @@ from kb.operations.topics_here import TopicList, learn, list_topics, topic_bulle
 from kb_cli.home import texts_of
 from kb_cli.output import clean, print_json, warn
 from kb_cli.words import text
+
+NO_TOPICS: Final = "no topics are set up; a table [kb.topic.ID] in the settings makes one"
 
 
 @click.command(name="learn")
@@ -58,4 +61,4 @@ def _print_topics(topics: TopicList, *, as_json: bool) -> None:
     for row in topics.topics:
         click.echo(clean(topic_bullet(row)))
     if not topics.topics:
-        warn("no topics are set up; a table [kb.topic.ID] in the settings makes one")
+        warn(NO_TOPICS)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kb.operations.notes import PushResult
 
 _LOG_MAX = 10_000
+NO_NOTES = "no notes yet; kb note add TEXT makes the first"
 
 
 @click.group(name="note")
@@ -85,6 +86,40 @@ def _add_here(app: "App", request: AddNoteRequest, *, wait: bool) -> "JobInfo":
     return jobs.show_job(app, job_id)
 
 
+@command.command(name="ls")
+@click.option("--tag", "tags", type=as_text, multiple=True, metavar="T", help="Only with this tag.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="How many are wanted; 0 for all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def list_(ctx: click.Context, tags: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """List notes by their paths in the notebook, the newest change first."""
+    client = server_of(ctx)
+    if client is not None:
+        from kb.client.notebook import notes as notes_of
+
+        page = notes_of(client, tags, limit)
+    else:
+        app = open_to_read(ctx)
+        page = notes.list_notes(app, tags, limit, app.caller)
+    if as_json:
+        print_json(page)
+        return
+    for row in page.notes:
+        shown = "".join(f" #{clean(tag)}" for tag in row.tags)
+        title = f"{clean(row.title)}{click.style(f' {shown}', dim=True) if shown else ''}"
+        click.echo(f"{click.style(clean(row.path), fg='cyan')}  {title}")
+    if len(page.notes) < page.total:
+        warn(f"{many(page.total - len(page.notes), 'more note')}; --limit 0 lists all")
+    if not page.notes:
+        warn("no notes match" if tags else NO_NOTES)
+
+
 @command.command(name="get")
 @click.argument("path")
 @click.pass_context
@@ -134,7 +169,7 @@ def show_log(ctx: click.Context, limit: int) -> None:
         short = click.style(commit.commit[:10], fg="cyan")
         click.echo(f"{short}  {when}  {clean(commit.subject)}")
     if not commits:
-        warn("no notes yet; kb note add TEXT makes the first")
+        warn(NO_NOTES)
     if pushed is not None:
         warn(clean(push_line(pushed)))
 

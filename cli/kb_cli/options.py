@@ -7,7 +7,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from kb.operations.operation import FieldType, field_type, request_from
+from kb.operations.operation import FieldType, choices_of, field_type, request_from
 from kb_cli.words import text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -75,8 +75,7 @@ def _option(
 
 
 def _type_of(field: FieldType) -> Any:
-    words = get_args(field.kind)
-    if words and all(isinstance(word, str) for word in words):
+    if words := choices_of(field.kind):
         return click.Choice(words)
     least, most = field.bound("ge"), field.bound("le")
     if field.kind is int:

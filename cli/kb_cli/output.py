@@ -1,5 +1,6 @@
 """What goes to standard output, and how it looks."""
 
+import os
 import sys
 import unicodedata
 from typing import Any, Final
@@ -11,6 +12,7 @@ from kb.errors import HeldBack
 
 # Turn the direction of what follows on a line, or end the line.
 _TURNING: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_WITHOUT_CELL: Final = ("Mn", "Me", "Cf")
 
 
 def print_json(value: Any) -> None:
@@ -65,22 +67,30 @@ def cells(text: str) -> int:
 
 
 def _cell(char: str) -> int:
-    if unicodedata.combining(char):
+    # Marks stand on the letter before them; a joiner and a soft hyphen are formats, and the latter
+    # is shown.
+    if unicodedata.category(char) in _WITHOUT_CELL and char != "\xad":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def fitted(text: str, width: int) -> str:
     """The text in exactly `width` columns, cut with an ellipsis or filled with spaces."""
+    shown = cut(text, width)
+    return shown + " " * (width - cells(shown))
+
+
+def cut(text: str, width: int) -> str:
+    """The start of the text in at most `width` columns, before an ellipsis where it is cut."""
     if cells(text) <= width:
-        return text + " " * (width - cells(text))
+        return text
     shown, used = "", 0
     for char in text:
         if used + _cell(char) > width - 1:
             break
         shown += char
         used += _cell(char)
-    return shown + "…" + " " * (width - 1 - used)
+    return f"{shown}…"
 
 
 def fitted_end(text: str, width: int) -> str:
@@ -97,8 +107,8 @@ def fitted_end(text: str, width: int) -> str:
 
 
 def link(target: str, shown: str) -> str:
-    """`shown`, clickable where standard output is a terminal (OSC 8)."""
-    if not sys.stdout.isatty():
+    """`shown`, clickable where standard output is a terminal that knows how (OSC 8)."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return shown
     return f"\033]8;;{target}\033\\{shown}\033]8;;\033\\"
 

@@ -2,9 +2,9 @@
 
 import click
 
-from kb.operations.topics_here import prompt_section
+from kb.operations.topics_here import list_topics, prompt_section
 from kb_cli.home import texts_of
-from kb_cli.learn import print_text
+from kb_cli.learn import NO_TOPICS, print_text
 from kb_cli.output import print_json, warn
 from kb_cli.words import text
 
@@ -22,11 +22,15 @@ from kb_cli.words import text
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, patterns: tuple[str, ...], as_json: bool) -> None:
-    """Print the section of a system prompt that tells of topics; nothing where there is none."""
-    section = prompt_section(*texts_of(ctx), patterns)
+    """Print the section of a system prompt that tells of topics; nothing where there are none."""
+    home, settings = texts_of(ctx)
+    section = prompt_section(home, settings, patterns)
     if as_json:
         print_json(section)
     else:
         print_text(section.text)
     for warning in section.warnings:
         warn(warning)
+    if not (section.text or section.warnings):
+        there = list_topics(home, settings, 1).topics
+        warn("no topic has a subject to tell of; kb learn lists the topics" if there else NO_TOPICS)

@@ -77,7 +77,8 @@ def tell(line: "SourceResult") -> None:
     click.echo(clean(f"{line.location}: {', '.join((outcome, *parts))}"))
     tell_parts(line)
     if line.reason:
-        warn(f"{line.location}: {line.reason}")
+        named = line.reason.startswith(line.location)
+        warn(line.reason if named else f"{line.location}: {line.reason}")
     for problem in line.problems:
         if problem.outcome != "skipped":
             warn(f"{problem.outcome}: {problem.source}: {problem.reason}")

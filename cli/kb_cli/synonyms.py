@@ -21,11 +21,35 @@ SYNONYMS: Final = {
 # Words that people type for one another. They are only suggested: nobody should remove, or make
 # anything, by a word that they guessed.
 ALIKE: Final = (
-    ("ls", "list"),
-    ("show", "get", "cat", "view", "read"),
-    ("add", "new", "create", "make"),
-    ("rm", "remove", "delete", "del"),
+    ("ls", "list", "recent"),
+    ("show", "get", "cat", "view", "read", "links", "backlinks"),
+    ("add", "create", "make"),
+    ("new", "create", "make"),
+    ("add", "crawl", "fetch", "download", "feed", "rss", "ingest", "load", "scan"),
+    ("rm", "remove", "delete", "del", "unset", "forget", "unregister"),
+    ("search", "grep", "rg"),
+    ("ask", "answer", "chat"),
+    ("similar", "related", "like"),
+    ("export", "dump"),
+    ("open", "edit"),
+    ("sync-all", "refresh", "rescan"),
+    ("stats", "info", "count", "size"),
+    ("check", "verify", "fsck", "repair", "rebuild", "reindex"),
+    ("compact", "clean", "cleanup", "vacuum", "gc", "optimize", "purge", "prune"),
+    ("backup", "snapshot", "save"),
+    ("config", "settings", "options"),
+    ("serve", "server", "start", "run", "web", "ui", "http"),
+    ("token", "login", "auth", "user", "users"),
+    ("job", "queue"),
+    ("init", "setup"),
 )
+# Words for what no command does by itself.
+DONE_BY: Final = {
+    "undo": "a doc that kb rm removed comes back with kb add FILE; kb note undo takes a note back",
+    **dict.fromkeys(("mv", "move", "rename"), "move the file itself, and kb sync-all follows it"),
+    **dict.fromkeys(("tag", "untag"), "kb add --tags LIST FILE says which tags a doc has"),
+    **dict.fromkeys(("install", "upgrade"), "kb is kept by what installed it: uv, pipx or pip"),
+}
 
 
 def command_words(args: list[str]) -> list[str]:

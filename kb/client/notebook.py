@@ -9,6 +9,7 @@ from kb.knowledge.notebook import JobReport
 from kb.knowledge.notebook.notes import checked_text
 from kb.knowledge.notebook.repository import Logged
 from kb.model.ids import JobId
+from kb.operations.notes import ListedNote, Notes
 
 
 class _HandedIn(Struct, frozen=True, kw_only=True):
@@ -33,6 +34,18 @@ def hand_in(client: ServerClient, data: bytes, hint: str | None, tags: tuple[str
     """Hand in a note. Raises UsageError for what is no text, and what asking the server raises."""
     request = _HandedIn(content=checked_text(data), hint=hint, tags=tags)
     return client.post("/content", request, _Queued).job_id
+
+
+def notes(client: ServerClient, tags: tuple[str, ...], limit: int) -> Notes:
+    """The notes of a server that have all of these tags; a limit of 0 is none."""
+    rows: list[ListedNote] = []
+    cursor: str | None = ""
+    while cursor is not None and (not limit or len(rows) < limit):
+        query = (*(("tag", tag) for tag in tags), *([("cursor", cursor)] if cursor else ()))
+        page = client.get("/v1/notes", Notes, query)
+        rows += page.notes
+        cursor = page.next_cursor
+    return Notes(notes=tuple(rows[: limit or None]), total=page.total, next_cursor=None)
 
 
 def note(client: ServerClient, path: str) -> bytes:

@@ -10,7 +10,8 @@ from kb.model import note
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.knowledge.notebook import Logged, PushReport, TidyReport, UndoResult
-    from kb.model.doc import Scope
+    from kb.model.doc import Doc, Scope
+    from kb.operations.list_docs import ListedDoc
 
     Commit = Logged
     """A commit of the notebook."""
@@ -33,6 +34,25 @@ class AddNoteRequest(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
 
+class ListedNote(Struct, frozen=True, kw_only=True):
+    """A note as it is listed."""
+
+    path: str
+    """In the notebook, as `kb note get` and `/content` read it."""
+    title: str
+    doc_id: str
+    tags: tuple[str, ...]
+    updated_ms: int
+
+
+class Notes(Struct, frozen=True, kw_only=True):
+    """A page of notes, the newest change first."""
+
+    notes: tuple[ListedNote, ...]
+    total: int
+    next_cursor: str | None
+
+
 def add_note(app: "App", request: AddNoteRequest) -> str:
     """Queue a note of the caller; the id of its job.
 
@@ -41,6 +61,29 @@ def add_note(app: "App", request: AddNoteRequest) -> str:
     """
     owner = app.caller.own_name
     return app.notebook.hand_in(request.data, request.hint, request.tags, owner=owner)
+
+
+def list_notes(app: "App", tags: tuple[str, ...], limit: int, scope: "Scope") -> Notes:
+    """The notes that a scope sees and that have all of these tags; a limit of 0 is none."""
+    from kb.model.search import Filters
+    from kb.operations.list_docs import matching
+
+    with app.store.read() as txn:
+        found = list(matching(txn, Filters(kinds=("notebook",), tags=tags), scope))
+    found.sort(key=lambda doc: (-doc.updated_ms, doc.doc_id))
+    rows = tuple(note_row(app, doc) for doc in found[: limit or None])
+    return Notes(notes=rows, total=len(found), next_cursor=None)
+
+
+def note_row(app: "App", doc: "Doc | ListedDoc") -> ListedNote:
+    """A doc of the notebook as a note."""
+    return ListedNote(
+        path=app.notebook.named(doc.source),
+        title=doc.title,
+        doc_id=doc.doc_id,
+        tags=doc.tags,
+        updated_ms=doc.updated_ms,
+    )
 
 
 def read_note(app: "App", path: str, scope: "Scope") -> bytes:

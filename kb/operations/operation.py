@@ -7,8 +7,19 @@ client, and the options of a command.
 import contextlib
 import functools
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta, Struct
@@ -260,7 +271,7 @@ def wrong_value(
     if not at or name not in names:
         return str(error)
     field = field_type(get_type_hints(record, include_extras=True)[names[name]])
-    choices = _choices(field.kind) if what.startswith("Invalid enum value") else ()
+    choices = choices_of(field.kind) if what.startswith("Invalid enum value") else ()
     listed = f"; it is one of {', '.join(map(str, choices))}" if choices else ""
     return f"{field.extra.get('expects', what)}{listed}{at}{path}"
 
@@ -274,11 +285,16 @@ def meant_by(unknown: str, known: Iterable[str], *, are: str = "fields") -> str:
     return f"; did you mean `{near[0]}`?" if near else f". The {are} are {', '.join(known)}"
 
 
-def _choices(kind: Any) -> tuple[Any, ...]:
-    """The values of a Literal, or of a tuple of them."""
+def choices_of(kind: Any) -> tuple[Any, ...]:
+    """The values of a Literal or of several, or those of each element of a tuple; else none."""
     if get_origin(kind) is Literal:
         return get_args(kind)
-    return _choices(field_type(get_args(kind)[0]).kind) if get_origin(kind) is tuple else ()
+    if get_origin(kind) is tuple:
+        return choices_of(field_type(get_args(kind)[0]).kind)
+    if get_origin(kind) in (Union, types.UnionType):
+        each = [choices_of(arg) for arg in get_args(kind)]
+        return tuple(word for words in each for word in words) if all(each) else ()
+    return ()
 
 
 def parameter_of(hint: Any, name: str) -> str:

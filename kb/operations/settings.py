@@ -1,8 +1,5 @@
 """List the settings with where each is set, and change one in its file."""
 
-import os
-import re
-import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,13 +18,14 @@ from kb.model.config import (
     Settings,
     user_config,
 )
+from kb.model.config.wrong_value import without_password
+from kb.operations.settings_file import read_text, write_text
 from kb.store.content.layout import HomePaths
 
 Level = Literal["user", "home"]
 LEVELS: Final[tuple[Level, ...]] = ("user", "home")
 """Whose file a setting is written to."""
 _SECRETS: Final = frozenset(("client.token",))
-_PASSWORD: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _VARIABLES: Final = (("client.server", "KB_SERVER"), ("client.token", "KB_TOKEN"))
 
 
@@ -175,7 +173,7 @@ def set_value(
     value = parse_value(raw)
     try:
         check_setting(key, value)
-    except ConfigError:
+    except UsageError:
         # Text that looks like a number is text where text is wanted.
         if isinstance(value, str) or not _is_allowed(key, raw):
             raise
@@ -206,20 +204,6 @@ def file_of(layers: SettingsLayers, level: Level, key: str | None = None) -> Pat
     return (setting or existing[:1] or files)[-1 if setting else 0]
 
 
-def read_text(file: Path) -> str:
-    """A settings file's text; empty where there is none. Raises ConfigError."""
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise ConfigError(f"cannot be read ({error.strerror})", place=file) from error
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError("not UTF-8", place=file) from error
-
-
 def check_text(layers: SettingsLayers, env: Mapping[str, str], file: Path, text: str) -> None:
     """Check what a settings file would say, with all other layers. Raises ConfigError."""
     from kb.model.config.load import load_traced
@@ -228,26 +212,6 @@ def check_text(layers: SettingsLayers, env: Mapping[str, str], file: Path, text:
     if len(data) > SETTINGS_BYTES_MAX:
         raise ConfigError(f"over the limit of {SETTINGS_BYTES_MAX:,} bytes", place=file)
     load_traced(**_load_arguments(layers), env=env, contents={file: data})
-
-
-def write_text(file: Path, text: str, *, before: str) -> None:
-    """Replace a settings file whole. Raises UsageError where it is not what it was `before`."""
-    # A link stays a link: people keep their settings files elsewhere.
-    target = Path(os.path.realpath(file))
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
-            opened.write(text.encode())
-            opened.flush()
-            os.fchmod(opened.fileno(), mode)
-            os.fsync(opened.fileno())
-        if read_text(file) != before:
-            raise UsageError(f"{file} changed meanwhile, so nothing was written; try again")
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def folders(layers: SettingsLayers) -> KbFolders:
@@ -322,7 +286,7 @@ def _is_allowed(key: str, value: Any) -> bool:
 
     try:
         check_setting(key, value)
-    except ConfigError:
+    except UsageError:
         return False
     return True
 
@@ -390,7 +354,7 @@ def _rows(
 def _row(key: str, value: Any, places: Mapping[str, SettingPlace]) -> SettingRow:
     place = places.get(key)
     is_secret = key in _SECRETS
-    shown = _PASSWORD.sub("***@", value) if isinstance(value, str) else value
+    shown = without_password(value) if isinstance(value, str) else value
     return SettingRow(
         key=key,
         value=None if is_secret else shown,

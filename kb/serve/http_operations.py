@@ -17,9 +17,9 @@ from kb.operations import list_docs
 from kb.operations.failure import Failed
 from kb.operations.fields import ROWS_MAX, Tags
 from kb.operations.list_docs import Cursor
+from kb.operations.notes import Notes, note_row
 from kb.operations.operation import Address, Operation, Tool, parameters
 from kb.operations.table import OPERATIONS, answer
-from kb.serve.http_content import named_in
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served, answered, has_model, never
 
@@ -49,25 +49,6 @@ class NotesRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tags: Tags = ()
     limit: Annotated[int, Meta(ge=1, le=ROWS_MAX, description="How many are wanted.")] = 50
     cursor: Cursor | None = None
-
-
-class ListedNote(Struct, frozen=True, kw_only=True):
-    """A note as it is listed."""
-
-    path: str
-    """In the notebook, as `/content` reads it."""
-    title: str
-    doc_id: str
-    tags: tuple[str, ...]
-    updated_ms: int
-
-
-class Notes(Struct, frozen=True, kw_only=True):
-    """A page of notes, the newest change first."""
-
-    notes: tuple[ListedNote, ...]
-    total: int
-    next_cursor: str | None
 
 
 def operation_routes() -> tuple[Route, ...]:
@@ -205,16 +186,7 @@ def _notes(served: Served, request: NotesRequest, caller: Caller) -> Reply:
     )
     # Of the server's own notebook alone, for `/content` reads no other.
     page = list_docs.run(served.spaces, list_request, caller.scope)
-    rows = tuple(
-        ListedNote(
-            path=named_in(served, doc.source),
-            title=doc.title,
-            doc_id=doc.doc_id,
-            tags=doc.tags,
-            updated_ms=doc.updated_ms,
-        )
-        for doc in page.docs
-    )
+    rows = tuple(note_row(served.app, doc) for doc in page.docs)
     return json_of(Notes(notes=rows, total=page.total, next_cursor=page.next_cursor))
 
 

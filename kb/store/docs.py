@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from kb.errors import AmbiguousId, NotFound, StoreDamaged
+from kb.errors import AmbiguousId, NotFound, ShortId, StoreDamaged
 from kb.model.doc import Audience, Doc, Scope, VersionPointer, is_tag_within
 from kb.model.file_kinds import FileKind
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
@@ -406,7 +406,8 @@ def resolve(txn: ReadTxn, short: str, scope: Scope) -> DocId | ChunkId:
     if not matches:
         raise NotFound(id=short)
     if len(matches) > 1 or len(short) < ID_PREFIX_MIN:
-        raise AmbiguousId(id=short, candidates=", ".join(matches[:_CANDIDATES_SHOWN]))
+        several = AmbiguousId if len(matches) > 1 else ShortId
+        raise several(id=short, candidates=", ".join(matches[:_CANDIDATES_SHOWN]))
     return DocId(matches[0])
 
 

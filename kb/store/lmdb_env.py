@@ -361,7 +361,7 @@ def _translate_error(error: "lmdb.Error", place: Path) -> KbError:
         case lmdb.ReadersFullError() | lmdb.LockError():
             return StoreBusy(place=place)
         case lmdb.ReadonlyError():
-            return ReadOnlyHome(str(error), place=place)
+            return ReadOnlyHome(os.strerror(errno.EACCES), place=place)
         case _:
             text = str(error)
             named = (code for code in _CODES if os.strerror(code) in text)
@@ -387,7 +387,7 @@ def _errno_error(code: int, text: str, place: Path) -> KbError:
     if code in _NO_ROOM or (code == errno.EIO and _is_disk_full(place)):
         return StoreFull(text, place=place)
     if code in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return ReadOnlyHome(text, place=place)
+        return ReadOnlyHome(os.strerror(code), place=place)
     return StoreDamaged(text, place=place)
 
 

@@ -157,3 +157,34 @@ def test_a_line_that_cannot_be_completed_shows_nothing(tmp_path: Path) -> None:
         ("--cfg", "bad.key=1", "learn", ""),
     ):
         assert completions(*words, cwd=tmp_path) == []
+
+
+def test_what_a_home_has_is_completed(tmp_path: Path) -> None:
+    """Ids of docs with their titles, tags, sources, notes, backups and tokens."""
+    home = Home(tmp_path / "home")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.md").write_text("---\ntags: [house/roof, garden]\n---\n# A\n\nText.\n")
+    assert home.run("add", folder).code == 0
+    assert home.run("note", "add", "--wait", "--hint", "kitchen", "# Soup\n\nSalt.").code == 0
+    assert home.run("backup", "create").code == 0
+    assert home.run("token", "add", "laptop").code == 0
+    (name,) = (row["name"] for row in home.run("backup", "list", "--json").json["backups"])
+    doc = home.ids()["a.md"]
+    words = ("--home", str(home.root), "--cfg", "embed.kind=hashing")
+
+    def completed(*more: str) -> list[str]:
+        return completions(*words, *more)
+
+    assert f"plain,{doc[:9]}" in completed("ls", "--doc", "")
+    assert completed("show", doc[:4]) == [f"file,{doc[:4]}", f"plain,{doc[:9]}"]
+    assert completed("rm", doc[:12]) == [f"file,{doc[:12]}", f"plain,{doc[:12]}"]
+    assert completed("show", "do") == ["file,do"]
+    assert completed("search", "--tag", "g") == ["plain,garden"]
+    assert completed("ls", "--tag", "house") == ["plain,house/roof"]
+    assert f"plain,{folder}" in completed("search", "--source", "")
+    assert completed("sources", "rm", f"{folder}")[1:] == [f"plain,{folder}"]
+    assert completed("note", "get", "") == ["plain,kitchen/soup.md"]
+    assert completed("backup", "restore", "") == [f"plain,{name}"]
+    assert completed("token", "rm", "") == ["plain,laptop"]
+    assert completed("job", "") == []

@@ -133,9 +133,15 @@ def test_a_change_keeps_comments_order_mode_and_links(kb: Kb, config: Path) -> N
     ("args", "message"),
     [
         (("serch.rrf_k", "3"), "unknown setting serch.rrf_k; did you mean search.rrf_k?"),
-        (("search.rrf_k", "many"), "search.rrf_k: Expected `int`, got `str`"),
-        (("search.rrf_k", "0"), "search.rrf_k: Expected `int` >= 1"),
-        (("chunk.tokens_max", "64"), "chunk: overlap_tokens is over a quarter of tokens_max"),
+        (
+            ("search.rrf_k", "many"),
+            "kb: search.rrf_k must be a whole number of at least 1, not 'many'",
+        ),
+        (("search.rrf_k", "0"), "search.rrf_k must be a whole number of at least 1, not 0"),
+        (
+            ("chunk.tokens_max", "64"),
+            "chunk: overlap_tokens (32) is over a quarter of tokens_max (64)",
+        ),
         (
             ("kb.topic.style.index", "true"),
             "kb.topic.style.subjects is missing; set it to the folder",

@@ -63,12 +63,28 @@ def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
         ("search", "say what to search for, as in: kb search boiler quote; or give --batch FILE"),
         ("tagz", "there is no command 'tagz'"),
         ("delet x", "there is no command 'delet'; did you mean 'rm'?"),
-        ("create", "there is no command 'create'; did you mean 'add' or 'new'?"),
+        (
+            "create",
+            "there is no command 'create'; did you mean 'add' or 'new' or 'backup create'?",
+        ),
+        (
+            "undo",
+            "there is no command 'undo'; a doc that kb rm removed comes back with kb add FILE",
+        ),
+        ("rename a b", "there is no command 'rename'; move the file itself, and kb sync-all"),
+        ("restore", "there is no command 'restore'; did you mean 'backup restore'?"),
+        ("reindex", "there is no command 'reindex'; did you mean 'check'?"),
+        ("note search x", "there is no command 'search'; did you mean 'kb search'?"),
+        ("sources list", "there is no command 'list'; did you mean 'kb sources'?"),
+        ("config delete x", "there is no command 'delete'; did you mean 'unset'?"),
         ("token create", "there is no command 'create'; did you mean 'add'?"),
         ("note show x", "there is no command 'show'; did you mean 'get'?"),
         ("registry lst", "there is no command 'lst'; did you mean 'ls'?"),
         ("pack remove x", "there is no command 'remove'; did you mean 'rm'?"),
         ("serve --port abc", "invalid value for '--port': 'abc' is no whole number"),
+        ("search -k 0 x", "invalid value for '-k' / '--limit': 0 is not from 1 to 10000"),
+        ("ls --limit -1", "invalid value for '--limit': -1 is less than 0"),
+        ("ls --status x", "invalid value for '--status': 'x' is not one of 'active', 'superseded'"),
         ("config set foo bar", "unknown setting foo"),
         ("--space project ls", "no .kb/ folder here or above; `kb init --project` makes one here"),
     ],
@@ -126,3 +142,13 @@ def test_ls_of_a_place(tmp_path: Path) -> None:
     assert "a.md" not in deep.out
     both = home.run("ls", folder / "a.md", folder / "deep", "--json")
     assert both.json["total"] == 2
+
+
+def test_what_is_no_file_and_looks_like_an_address_is_said(env: dict[str, str]) -> None:
+    """Whoever leaves the scheme out is told of it; another name is just no file."""
+    ran = run([KB, *HASHING, "add", "www.example.org/page", "example.com", "notes.md"], env=env)
+    assert ran.code == 3
+    said = "no such file; a page has its whole address, as"
+    assert f"www.example.org/page: {said} https://www.example.org/page\n" in ran.err
+    assert f"example.com: {said} https://example.com\n" in ran.err
+    assert "notes.md: no such file\n" in ran.err

@@ -118,12 +118,18 @@ def test_prompt_is_the_same_bytes_by_every_road(project: Project) -> None:
 
 
 def test_prompt_is_empty_where_there_is_nothing(project: Project) -> None:
-    """No topics, or none with anything to tell."""
-    for off in ("kb.topic.project.enable=false", 'kb.topic.project.disabled=["**"]'):
+    """No topics, or none with anything to tell; a person is told so beside it."""
+    nothing = "kb: no topic has a subject to tell of; kb learn lists the topics\n"
+    no_topics = "kb: no topics are set up; a table [kb.topic.ID] in the settings makes one\n"
+    for off, said in (
+        ("kb.topic.project.enable=false", no_topics),
+        ('kb.topic.project.disabled=["**"]', nothing),
+    ):
         ran = project.kb("--cfg", "kb.topic.skills.enable=false", "--cfg", off, "prompt")
-        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        assert (ran.code, ran.out, ran.err) == (0, "", said)
     project.write(".kb/config.toml", "")
-    assert project.kb("prompt").code == 0
+    ran = project.kb("prompt")
+    assert (ran.code, ran.out, ran.err) == (0, "", no_topics)
     listed = project.kb("learn")
     assert (listed.code, listed.out) == (0, "")
     assert "no topics are set up" in listed.err

@@ -49,6 +49,25 @@ def test_a_note_goes_through_its_ends(home: Home) -> None:
     assert home.run("check").code == 0
 
 
+def test_notes_are_listed(home: Home) -> None:
+    """By the paths that `kb note get` takes, the newest first; without any it says what to do."""
+    none = home.run("note", "ls")
+    assert (none.code, none.out, none.err) == (
+        0,
+        "",
+        "kb: no notes yet; kb note add TEXT makes the first\n",
+    )
+    note(home, "# Keel\n\nOak.", "--tag", "boats")
+    note(home, "# Soup\n\nSalt.", "--hint", "kitchen")
+    assert home.run("note", "ls").out == "kitchen/soup.md  Soup\nboats/keel.md  Keel  #boats\n"
+    tagged = home.run("note", "ls", "--tag", "boats", "--json").json
+    assert [row["path"] for row in tagged["notes"]] == ["boats/keel.md"]
+    short = home.run("note", "ls", "--limit", "1")
+    assert short.out == "kitchen/soup.md  Soup\n"
+    assert short.err == "kb: 1 more note; --limit 0 lists all\n"
+    assert home.run("note", "ls", "--tag", "cars").err == "kb: no notes match\n"
+
+
 def test_waiting_for_a_note(home: Home) -> None:
     """With --wait the path is printed, and a search finds it at once."""
     added = home.run("note", "add", "--wait", "--hint", "kitchen", "Soup needs salt.")

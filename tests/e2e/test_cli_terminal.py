@@ -102,6 +102,20 @@ def test_ls_fits_the_terminal(home: Home, columns: int) -> None:
     assert len(narrow.splitlines()) == 6
 
 
+def test_config_fits_the_terminal(home: Home) -> None:
+    """A long default is cut there, and whole in a pipe; what somebody has set is whole."""
+    long = "x" * 90
+    argv = home.argv("--cfg", f"llm.model={long}", "config")
+    _, shown = on_terminal(argv, COLUMNS="60", NO_COLOR="1")
+    rows = shown.splitlines()
+    (extensions,) = (row for row in rows if row.startswith("ingest.extensions = "))
+    assert (cells(extensions), extensions[-1]) == (60, "…")
+    assert f'llm.model = "{long}"  (--cfg)' in rows
+    assert '"zip"' in next(
+        row for row in run(argv).out.splitlines() if row.startswith("ingest.extensions = ")
+    )
+
+
 def test_add_shows_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:
     """The bar, with rate and time to go, is on standard error and only on a terminal."""
     home, note = Home(tmp_path / "home"), tmp_path / "a.md"
@@ -183,6 +197,30 @@ def test_closed_streams(home: Home) -> None:
         command = " ".join(home.argv("search", "tea", "--json"))
         assert run(["sh", "-c", f"{command} {closing}"]).code == 0
     assert home.run("check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("note", "add"), 2, "kb: the note is empty\n"),
+        (("add", "-"), 3, "kb: failed: -: it is empty\nkb: 1 of 1 source failed\n"),
+        (("rm", "tea.md"), 6, "kb: 1 doc would be removed; add --yes to do it\n"),
+    ],
+)
+def test_a_closed_standard_input_is_an_empty_one(
+    home: Home, args: tuple[str, ...], code: int, said: str
+) -> None:
+    """What reads it or would ask there says so."""
+    ran = run(["sh", "-c", f"{' '.join(home.argv(*args))} <&-"])
+    assert ran.code == code
+    assert ran.err.endswith(said)
+
+
+def test_a_plain_terminal_gets_plain_text(home: Home) -> None:
+    """Where TERM is dumb, there are no escape sequences at all."""
+    for args in (("search", "brewed tea"), ("ls",), ("facets",), ("show", "tea.md")):
+        _, shown = on_terminal(home.argv(*args), TERM="dumb")
+        assert "\033" not in shown, args
 
 
 def test_without_home_folder_or_terminal(tmp_path: Path) -> None:

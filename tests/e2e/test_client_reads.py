@@ -85,6 +85,8 @@ def commands(home: Home) -> list[tuple[Any, ...]]:
         ("facets", "--limit", "1", "--json"),
         ("note", "get", "rig/mast.md"),
         ("note", "log"),
+        ("note", "ls"),
+        ("note", "ls", "--json"),
         ("job", "ls", "--json"),
         ("job", job),
     ]

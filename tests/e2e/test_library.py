@@ -215,7 +215,10 @@ def test_settings_win_over_files(tmp_path: Path) -> None:
         assert home.add(tmp_path / "a.md").added == 1
     for settings, message in (
         ({"embed.kid": "x"}, "kb.open: unknown setting embed.kid; did you mean embed.kind?"),
-        ({"work.threads": "x"}, "kb.open: work.threads: Expected `int`, got `str`"),
+        (
+            {"work.threads": "x"},
+            "kb.open: work.threads must be a whole number from 1 to 64, not 'x'",
+        ),
     ):
         with pytest.raises(ConfigError) as raised:
             kb.open(root, settings=settings)

@@ -289,6 +289,8 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
     said = [Called(code=code, out=out, err=err) for code, out, err in json.loads(child.stdout)]
     found, listed, shown, counted, checked, *refused = said
     assert hits_of(found) == before
+    # What is there is read, and not built anew in memory by each search.
+    assert ("could not be written" in found.out) is not with_index
     assert (listed.code, listed.json["total"]) == (0, len(WORDS))
     assert (shown.code, shown.json["doc"]["doc_id"]) == (0, doc)
     assert (counted.code, counted.json["jobs"]["failed"]) == (0, 0)

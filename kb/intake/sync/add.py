@@ -35,6 +35,7 @@ from kb.intake.sync.items import (
     walked_name,
 )
 from kb.intake.sync.lists import FeedNamed
+from kb.intake.sync.moves import apply_moves, detect_moves_into
 from kb.intake.sync.origins import new_origin, register
 from kb.intake.sync.parts import Attachments, without_records
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_named_at_address
@@ -43,7 +44,7 @@ from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import DocId, Lsid
-from kb.model.origin import OriginKind, origin_id
+from kb.model.origin import Origin, OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid, path_of
 from kb.store import docs
 from kb.store.content.ends import is_of_ends
@@ -118,6 +119,8 @@ class Adder:
         self._attachments = Attachments(store, parser, options.ocr, self._tally)
         self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []
+        self._would_move: set[Lsid] = set()
+        """In a dry run: files whose docs are of another place now."""
 
     def add(
         self,
@@ -140,7 +143,10 @@ class Adder:
             stdin_name=options.file_place or options.file_name or STDIN_NAME,
             machine=self._store.machine,
         )
-        self._take_all(list(naming.items(sources)), stdin_fd, on_progress)
+        items = list(naming.items(sources))
+        if options.keep_current:
+            self._follow_moves(naming.folders, items)
+        self._take_all(items, stdin_fd, on_progress)
         if options.keep_current and not options.dry_run:
             self._register(naming.folders)
         return self.report()
@@ -204,21 +210,46 @@ class Adder:
             self._flush()
         self._add_overtaken(stdin_fd)
 
+    def _follow_moves(
+        self, folders: Sequence[Path], items: Iterable[SourceItem | SkippedItem]
+    ) -> None:
+        """Have files that have moved into the folders of this call keep their docs."""
+        walked = [
+            Path(item.file)
+            for item in items
+            if isinstance(item, SourceItem) and item.is_walked and item.file and folders
+        ]
+        for folder in folders:
+            moves = detect_moves_into(
+                self._store,
+                self._origin("folder", display_name(folder)),
+                [path for path in walked if path.is_relative_to(folder)],
+                self._options.file_bytes_max,
+                title_of=self.title_of,
+            )
+            if self._options.dry_run:
+                self._would_move |= {file_lsid(move.path, self._store.machine) for move in moves}
+                self._tally.moved += len(moves)
+            else:
+                self._tally.moved += len(apply_moves(self._store, moves))
+
     def _register(self, folders: Sequence[Path]) -> None:
         """Register the folders and pages of this call, so that syncs keep them current."""
-        options, now_ms = self._options, self._store.clock.now_ms()
         places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
         places += [("folder", display_name(folder)) for folder in folders]
         for kind, location in places:
-            machine = self._store.machine if kind == "folder" else ""
-            origin = structs.replace(
-                new_origin(kind, location, options.ingest_options, now_ms, machine),
-                extensions=options.extensions if kind == "folder" else (),
-                takes_ignored=options.takes_ignored and kind == "folder",
-                cursor=self.cursors.get(location, ""),
-                synced_ms=now_ms,
-            )
-            register(self._store, origin)
+            register(self._store, self._origin(kind, location))
+
+    def _origin(self, kind: OriginKind, location: str) -> Origin:
+        options, now_ms = self._options, self._store.clock.now_ms()
+        machine = self._store.machine if kind == "folder" else ""
+        return structs.replace(
+            new_origin(kind, location, options.ingest_options, now_ms, machine),
+            extensions=options.extensions if kind == "folder" else (),
+            takes_ignored=options.takes_ignored and kind == "folder",
+            cursor=self.cursors.get(location, ""),
+            synced_ms=now_ms,
+        )
 
     def report(self) -> AddReport:
         """The results of the sources so far."""
@@ -443,7 +474,9 @@ class Adder:
     def _foresee(self, request: IngestRequest) -> None:
         with self._store.read() as txn:
             current = docs.latest_of(txn, request.lsid)
-        if current is None:
+        if request.lsid in self._would_move:
+            self._tally.took(request.source, DocId(""), "unchanged")
+        elif current is None:
             self._tally.took(request.source, DocId(""), "added")
         elif current.status == "tombstoned" and current.raw_sha256 == request.raw_sha256:
             self._tally.took(request.source, current.doc_id, "resurrected")

@@ -68,12 +68,22 @@ class SourceExpander:
         # The real path gives a file one name, however it is spelled.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
+            if not os.path.lexists(path) and _is_like_address(source):
+                reason = f"no such file; a page has its whole address, as https://{source}"
+                return SkippedItem(source, reason, failed=True)
             return SourceItem(display_name(path, self._machine), os.fspath(path), is_explicit=True)
         if not self._recursive:
             return SkippedItem(
                 display_name(path, self._machine), "a folder, where a file is meant", failed=True
             )
         return path
+
+
+def _is_like_address(source: str) -> bool:
+    """Whether what is no file may be an address without its scheme."""
+    host = source.partition("/")[0]
+    ends = (".com", ".org", ".net", ".io", ".dev", ".edu")
+    return host.startswith("www.") or (host.endswith(ends) and not host.startswith("."))
 
 
 def _url_item(source: str) -> SourceItem | SkippedItem:

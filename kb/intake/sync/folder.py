@@ -1,6 +1,7 @@
 """Compares a folder with its docs, and removes docs of vanished files with care."""
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from kb.store.store import Store
 # If more docs than both of these vanish, it looks like an accident, and they are held back.
 VANISHED_SHARE_MAX: Final = 0.20
 VANISHED_MIN: Final = 10
+_MOVED: Final = "its files have moved, `kb add` the folder they are in: each keeps its doc"
 
 
 class FolderDiff(Struct, frozen=True, kw_only=True):
@@ -45,6 +47,10 @@ class FolderDiff(Struct, frozen=True, kw_only=True):
         """All docs that a fresh file may belong to, if it has their bytes."""
         files = (doc for doc in self.vanished if file_of(doc.place) is None)
         return [*(MissingDoc(doc=doc) for doc in files), *self.missing_elsewhere]
+
+    def keeps_docs(self, moved: set[DocId]) -> bool:
+        """Whether docs are left of the folder besides those that `moved` to another place."""
+        return self.known_count > sum(doc.doc_id in moved for doc in self.vanished)
 
 
 def diff_folder(
@@ -93,19 +99,17 @@ def diff_folder(
     fresh = [path for lsid, path in present.items() if lsid not in places]
     with store.read() as txn:
         others = missing_elsewhere(txn, newest, origin, origins, machine) if fresh else []
+    known = known_before or len(own_docs)
+    why = hold_back_reason(display_name(root), unavailable, len(present), len(vanished), known)
+    if why and vanished and not (unavailable and os.path.isdir(root)):
+        why += f" If {_MOVED}" if why.endswith("?") else f"; if {_MOVED}"
     return FolderDiff(
         entries=entries,
         vanished=vanished,
         known_count=len(own_docs),
         fresh=fresh,
         missing_elsewhere=others,
-        hold_back_reason=hold_back_reason(
-            display_name(root),
-            unavailable,
-            len(present),
-            len(vanished),
-            known_before or len(own_docs),
-        ),
+        hold_back_reason=why,
     )
 
 
@@ -141,12 +145,22 @@ def _ignored_reason(
     )
 
 
-def unavailable_reason(root: Path) -> str | None:
-    """Why a folder cannot be read; None if it can."""
+def unavailable_reason(root: Path, *, has_docs: bool = True) -> str | None:
+    """Why a folder, of which there are docs or not, cannot be read; None if it can."""
+    name = display_name(root)
+    try:
+        os.stat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        return f"{name} cannot be looked at ({error.strerror})"
     if not os.path.isdir(root):
-        return f"{display_name(root)} does not exist; is it mounted?"
+        if has_docs:
+            return f"{name} does not exist; is it mounted?"
+        forget = f"kb sources rm {shlex.quote(name)}"
+        return f"{name} does not exist, and no doc of it is left; `{forget}` forgets it"
     if os.path.realpath(root) != os.fspath(root):
-        return f"{display_name(root)} is behind a link now; add the folder that the link leads to"
+        return f"{name} is behind a link now; add the folder that the link leads to"
     return None
 
 

@@ -10,7 +10,7 @@ from kb.errors import SourceError
 from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
 from kb.intake.ingest.own_dates import date_in_name
-from kb.intake.sync.origins import covers, origin_folder
+from kb.intake.sync.origins import covers, origin_folder, origins_here
 from kb.intake.sync.parts import may_hold_parts
 from kb.intake.sync.read import read_source
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
@@ -21,7 +21,7 @@ from kb.model.source import display_name, file_lsid, file_of, path_of
 from kb.store import docs
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import SEEN
+from kb.store.records import SEEN, SOURCES
 from kb.store.store import Store
 
 TitleOf: TypeAlias = Callable[[Path, bytes], str | None]
@@ -130,6 +130,30 @@ def detect_moves(
             )
         )
     return recognised
+
+
+def detect_moves_into(
+    store: Store,
+    origin: Origin,
+    files: Iterable[Path],
+    bytes_max: int,
+    *,
+    title_of: TitleOf | None = None,
+) -> list[DetectedMove]:
+    """Match new files of a folder that is about to be registered with docs of other folders.
+
+    Of a folder that is registered already syncs follow the moves: there an add looks at no doc but
+    those of its files.
+    """
+    machine = store.machine
+    with store.read() as txn:
+        origins = origins_here(txn, machine)
+        if not origins or SOURCES.get(txn, origin.origin_id.encode()):
+            return []
+        fresh = [path for path in files if docs.latest_of(txn, file_lsid(path, machine)) is None]
+        newest = docs.all_latest(txn) if fresh else ()
+        missing = missing_elsewhere(txn, newest, origin, origins, machine)
+    return detect_moves(store, fresh, missing, bytes_max, to=origin, title_of=title_of)
 
 
 def new_title(doc: Doc, path: Path, data: bytes, title_of: TitleOf | None) -> str | None:

@@ -72,6 +72,8 @@ class AddReport(Struct, frozen=True, kw_only=True):
     """Of the mails that were read; those of unchanged mails are not looked at."""
     records: PartCounts = NO_PARTS
     """The conversations, pages and notes of exports; an export itself is one source."""
+    moved: int = 0
+    """How many of them were recognised in a new place."""
     hold_back_reason: str | None = None
     """Why docs of vanished mails were not removed."""
     transaction: str | None = None
@@ -144,6 +146,8 @@ class Tally:
         self._ocr_waiting = 0
         self._ocr_missing = 0
         self._parts: dict[tuple[PartKind, str], int] = {}
+        self.moved = 0
+        """How many sources were recognised in a new place."""
         self.hold_back_reason: str | None = None
         """Why docs of vanished mails stay; the first reason there was."""
 
@@ -205,6 +209,7 @@ class Tally:
             mails=self._part_counts("mails"),
             attachments=self._part_counts("attachments"),
             records=self._part_counts("records"),
+            moved=self.moved,
             hold_back_reason=self.hold_back_reason,
         )
 
@@ -214,7 +219,7 @@ def merged_report(reports: Sequence[AddReport]) -> AddReport:
     if len(reports) == 1:
         return reports[0]
     outcomes = ("scanned", "added", "updated", "unchanged", "resurrected", "skipped", "failed")
-    counts = (*outcomes, "ocr_waiting", "ocr_missing")
+    counts = (*outcomes, "moved", "ocr_waiting", "ocr_missing")
     sums = {name: sum(getattr(report, name) for report in reports) for name in counts}
     reasons = (report.hold_back_reason for report in reports)
     return AddReport(

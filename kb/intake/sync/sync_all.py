@@ -46,7 +46,6 @@ from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
 _IN_RECORDS: Final = ("entries", "notebook")
-_MINUTE_MS: Final = 60_000
 
 
 class SyncOptions(Struct, frozen=True, kw_only=True):
@@ -175,8 +174,7 @@ class Syncer:
             here = origins_here(txn, self._store.machine)
             own = (origin for origin in here if is_own(origin, self._store.caller))
             origins = [origin for origin in own if origin.kind not in left_out]
-        wait_ms = self._options.interval_min * _MINUTE_MS
-        due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
+        due = [o for o in origins if _is_due(o, now_ms, self._options.interval_min * 60_000)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
         return due[: self._options.sources_max]
@@ -256,8 +254,7 @@ class Syncer:
             to=origin,
             title_of=self._reader.title_of,
         )
-        moved = self._apply_moves(recognised)
-        self._moved.update(moved)
+        self._moved.update(moved := self._apply_moves(recognised))
         report, after = self._reader.take_in(origin, diff.entries)
         if self._options.dry_run:
             # A walk finds a moved file at its new place, where it is unchanged.
@@ -278,13 +275,14 @@ class Syncer:
     def _end_folder(self, folder: _OpenFolderSync) -> tuple[SourceLine, Origin]:
         """Remove the docs whose files are gone, unless there are suspiciously many."""
         vanished, held_back = self._removable(folder)
-        removed = 0 if held_back or not vanished else len(vanished)
+        removed = 0 if held_back else len(vanished)
+        not_level: SyncOutcome = "held_back" if folder.diff.keeps_docs(self._moved) else "failed"
         held_back = held_back or folder.report.hold_back_reason
         if removed and not self._options.dry_run:
             removed = len(tombstone_vanished(self._store, vanished))
         line = _line(
             folder.acquired,
-            "held_back" if held_back else "synced",
+            not_level if held_back else "synced",
             folder.report,
             moved=folder.moved,
             removed=removed,
@@ -302,7 +300,8 @@ class Syncer:
             held_back = diff.hold_back_reason if vanished or not diff.entries else None
             return vanished, None if self._options.accept_deletions else held_back
         if not vanished:
-            return vanished, unavailable_reason(origin_folder(folder.acquired))
+            root = origin_folder(folder.acquired)
+            return vanished, unavailable_reason(root, has_docs=diff.keeps_docs(self._moved))
         # Compare again: files that have come back keep their docs.
         recheck = self._diff(folder.acquired, diff.known_count)
         still_vanished = {doc.doc_id for doc in recheck.vanished}

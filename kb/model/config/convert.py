@@ -66,14 +66,19 @@ def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
     except msgspec.ValidationError as error:
         detail, _, below = str(error).partition(" - at `$")
         unknown = re.search(r"unknown field `([^`]*)`", detail)
-        names = (*above, *below.rstrip("`").split("."), unknown.group(1) if unknown else "")
-        key = ".".join(filter(None, names))
-        path = tuple(name.partition("[")[0] for name in names if name)
-        raise InvalidSettings(
-            path,
-            f"unknown setting {key}{suggestion(key, above)}" if unknown else f"{key}: {detail}",
-            is_final=not isinstance(error.__cause__, ValueError),
-        ) from None
+        inner = (*below.rstrip("`").split("."), unknown.group(1) if unknown else "")
+        names = (*above, *filter(None, inner))
+        key = ".".join(names)
+        path = tuple(name.partition("[")[0] for name in names)
+        contradicts = isinstance(error.__cause__, ValueError)
+        said = f"{key}: {detail}"
+        if unknown:
+            said = f"unknown setting {key}{suggestion(key, above)}"
+        elif not contradicts:
+            from kb.model.config.wrong_value import sentence_of
+
+            said = sentence_of(kind, table, names[len(above) :], key) or said
+        raise InvalidSettings(path, said, is_final=not contradicts) from None
 
 
 def suggestion(key: str, above: _KeyPath = ()) -> str:

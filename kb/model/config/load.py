@@ -285,8 +285,13 @@ def parse_value(raw: str) -> Any:
 
 
 def check_setting(key: str, value: Any) -> None:
-    """Raise ConfigError if a setting is unknown, or its value is not valid."""
-    _validate(_nested(key.split("."), value), lambda _: "kb config set", of_home=True)
+    """Raise UsageError if a setting is unknown, or its value is not valid."""
+    try:
+        to_settings(_nested(key.split("."), value), of_home=True)
+    except InvalidSettings as error:
+        # Another layer may correct what only contradicts another setting.
+        if error.is_final:
+            raise UsageError(str(error)) from None
 
 
 def unknown_setting(key: str) -> UsageError:
@@ -324,9 +329,9 @@ def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
     return table, place
 
 
-def _validate(table: dict[str, Any], place: _Place, *, of_home: bool = False) -> None:
+def _validate(table: dict[str, Any], place: _Place) -> None:
     try:
-        to_settings(table, of_home=of_home)
+        to_settings(table)
     except InvalidSettings as error:
         # Values may still contradict each other: a later layer may change one.
         if error.is_final:

@@ -16,15 +16,37 @@ _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]
 _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 _Pattern = Annotated[str, Meta(min_length=1, max_length=4_096)]
-_PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=100)]
+_NAME_RULE: Final = "a name of letters, digits, dots, hyphens and underscores"
+_PluginName = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=100, description=_NAME_RULE)
+]
 _PluginNameOrNone = Annotated[
-    str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=100)
+    str,
+    Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=100, description=_NAME_RULE),
 ]
 _TokenHost = Annotated[
-    str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
+    str,
+    Meta(
+        pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z",
+        max_length=300,
+        description="a host, as HOST or HOST:PORT",
+    ),
 ]
-_Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{1,40}(/[A-Za-z0-9_]{1,40})?\Z")]
+_Language = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z][A-Za-z0-9_]{1,40}(/[A-Za-z0-9_]{1,40})?\Z",
+        description="a language as tesseract names it, such as eng",
+    ),
+]
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
+
+
+def _overlap_error(overlap_tokens: int, tokens_max: int) -> str:
+    return (
+        f"overlap_tokens ({overlap_tokens}) is over a quarter of tokens_max ({tokens_max}); "
+        f"set overlap_tokens to {tokens_max // 4} or less first"
+    )
 
 
 LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
@@ -80,7 +102,7 @@ class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         """Raise ValueError if the overlap is over a quarter of a chunk."""
         if self.overlap_tokens > self.tokens_max // 4:
-            raise ValueError("overlap_tokens is over a quarter of tokens_max")
+            raise ValueError(_overlap_error(self.overlap_tokens, self.tokens_max))
 
 
 class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,7 +117,7 @@ class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         """Raise ValueError if the overlap is over a quarter of a chunk."""
         if self.overlap_tokens > self.tokens_max // 4:
-            raise ValueError("overlap_tokens is over a quarter of tokens_max")
+            raise ValueError(_overlap_error(self.overlap_tokens, self.tokens_max))
 
 
 class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -207,7 +229,13 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Seconds to connect."""
     hops_max: Annotated[int, Meta(ge=0)] = 5
     """Redirects that kb follows at most."""
-    user_agent: Annotated[str, Meta(pattern=r"^[!-~]([ -~]*[!-~])?\Z")] = f"kb/{__version__}"
+    user_agent: Annotated[
+        str,
+        Meta(
+            pattern=r"^[!-~]([ -~]*[!-~])?\Z",
+            description="text of ASCII characters, with no space at its ends",
+        ),
+    ] = f"kb/{__version__}"
     """How kb names itself to servers."""
     robots: bool = True
     """Whether kb respects robots.txt when it follows links; it does not ask for a page that you
@@ -227,10 +255,21 @@ class ContentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     bucket: Annotated[str, Meta(max_length=500)] = ""
     """`s3://NAME/PREFIX`; empty for the database."""
     endpoint: Annotated[
-        str, Meta(pattern=r"\A(https?://[A-Za-z0-9._:\[\]-]+/?)?\Z", max_length=300)
+        str,
+        Meta(
+            pattern=r"\A(https?://[A-Za-z0-9._:\[\]-]+/?)?\Z",
+            max_length=300,
+            description="an address such as https://minio.example:9000",
+        ),
     ] = ""
     """Where the bucket's server is, such as `https://minio.example:9000`; empty for AWS."""
-    region: Annotated[str, Meta(pattern=r"\A[a-z0-9-]{0,60}\Z")] = ""
+    region: Annotated[
+        str,
+        Meta(
+            pattern=r"\A[a-z0-9-]{0,60}\Z",
+            description="a name of small letters, digits and hyphens",
+        ),
+    ] = ""
     """The bucket's region; empty is `us-east-1`."""
 
 
@@ -287,7 +326,17 @@ class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The signers whose packs are trusted."""
 
     trusted_keys: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9+/]{43}=\Z")], ...], Meta(max_length=256)
+        tuple[
+            Annotated[
+                str,
+                Meta(
+                    pattern=r"^[A-Za-z0-9+/]{43}=\Z",
+                    description="a public key of 44 characters, as kb pack keygen prints it",
+                ),
+            ],
+            ...,
+        ],
+        Meta(max_length=256),
     ] = ()
     """Public keys whose signatures on archives are accepted without a warning; a project cannot
     set it."""
@@ -301,13 +350,23 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     enable: bool = True
     """`false` turns the topic off."""
-    title: Annotated[str, Meta(pattern=r"\S", max_length=200)] | None = None
+    title: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"\S",
+                max_length=200,
+                description="text of at most 200 characters, and not empty",
+            ),
+        ]
+        | None
+    ) = None
     """Its name; without one, the id."""
     introduction: Annotated[str, Meta(max_length=2_000)] | None = None
     """One line for the list of topics."""
     description: Annotated[str, Meta(max_length=8_000)] | None = None
     """Paragraphs above the list of subjects, and above those that are learned."""
-    subjects: Annotated[str, Meta(pattern=r"\A[^\0]+\Z")] = ""
+    subjects: Annotated[str, Meta(pattern=r"\A[^\0]+\Z", description="a folder")] = ""
     """The folder; required. A project's topic counts from the folder that holds `.kb/`, any other
     from the home."""
     learned: _Patterns = ()
@@ -333,7 +392,7 @@ TOPIC_KEYS: Final = tuple(k for k in TopicSettings.__struct_fields__ if k not in
 class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The notebook's folder and its remote."""
 
-    path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096)] = ""
+    path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096, description="a folder")] = ""
     """The notebook's folder, relative to the home or absolute; empty is `notebook`; a project can
     name only one below its `.kb`."""
     push: bool = False

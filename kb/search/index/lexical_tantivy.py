@@ -1,6 +1,7 @@
 """A wrapper of tantivy: opens, writes and searches an index, and translates errors."""
 
 import errno
+import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from kb.store.store import Store
 if TYPE_CHECKING:
     from tantivy import DocAddress, Document, Index, IndexWriter, Query, Schema, Searcher
 
+_LOCK: Final = ".tantivy-meta.lock"
 _HEAP_BYTES: Final = 48_000_000
 _TOKENIZER: Final = "kb"
 _SPELLED_TOKENIZER: Final = "kb_spelled"
@@ -102,11 +104,32 @@ def create_index(path: Path | None) -> "Index":
 
 
 def open_index(path: Path) -> "Index":
-    """Open the index in a folder. Raises CacheDamaged."""
+    """Open the index in a folder, also where nothing can be written. Raises CacheDamaged."""
     from tantivy import Index
 
     with engine_errors():
-        return _configure(Index.open(str(path)))
+        try:
+            return _configure(Index.open(str(path)))
+        except ValueError:
+            if os.access(path / _LOCK, os.W_OK):
+                raise
+        return _open_by_links(path)
+
+
+def _open_by_links(path: Path) -> "Index":
+    """The index in a folder that cannot be written, where tantivy would take its lock."""
+    import tempfile
+
+    from tantivy import Index
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="kb-index-") as folder:
+            for file in path.iterdir():
+                if file.name != _LOCK:
+                    os.symlink(file, os.path.join(folder, file.name))
+            return _configure(Index.open(folder))
+    except OSError as error:
+        raise CacheDamaged(str(error)) from error
 
 
 def _configure(index: "Index") -> "Index":

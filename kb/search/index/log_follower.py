@@ -129,7 +129,9 @@ def catch_up(
     except StoreBusy as busy:
         # The holder of the lock does the same work.
         problem, locked_out = str(busy), True
-    except (OSError, CacheDamaged) as error:
+    except OSError as error:
+        problem = f"the {index.name} cache could not be written: {error.strerror or error}"
+    except CacheDamaged as error:
         problem = f"the {index.name} cache could not be written: {error}"
     position = index.refresh()
     stale = position is None or (index.in_memory and not is_up_to_date(store, position))

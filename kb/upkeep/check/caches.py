@@ -3,7 +3,7 @@
 import os
 from array import array
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -107,6 +107,12 @@ def check_caches(
             if all(seq == expected.seq for seq in (*reached, vectors.log_seq)):
                 _compare(store, collector, expected, held, (dense, vectors))
                 break
+        else:
+            # Whatever keeps a cache behind also keeps it from being compared.
+            names: tuple[Literal["lexical", "dense"], ...] = ("lexical", "dense")
+            for name, state in zip(names, states, strict=True):
+                if state.problem:
+                    collector.add(name, state.problem, RebuildCache(name))
     if store.node:
         with store.read() as txn:
             add_nodes(collector, caches_of_nodes(txn, store.clock.now_ms()), store.node)

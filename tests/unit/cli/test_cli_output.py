@@ -51,6 +51,10 @@ def test_clean_keeps_what_people_write(said: str, shown: str) -> None:
         ("伊利牛奶", 5, "伊利…"),
         ("伊利牛奶", 6, "伊利… "),
         ("e\u0301te", 3, "e\u0301te"),
+        ("हिन्दी", 6, "हिन्दी "),
+        ("ที่นี่", 2, "ที่นี่"),
+        ("\u2764\ufe0f tea", 5, "\u2764\ufe0f tea"),
+        ("co\xadop", 5, "co\xadop"),
     ],
 )
 def test_columns(said: str, width: int, shown: str) -> None:

@@ -157,7 +157,7 @@ def test_a_too_short_id_asks_for_more(txn: WriteTxn) -> None:
     """Fewer than four characters never name a doc, even while only one starts so."""
     put_ids(txn, "dabc111")
     for short in ("d", "da", "dab"):
-        with pytest.raises(AmbiguousId, match="give more characters"):
+        with pytest.raises(AmbiguousId, match="at least four characters"):
             docs.resolve(txn, short, OPERATOR)
 
 

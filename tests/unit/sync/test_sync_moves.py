@@ -169,3 +169,56 @@ def test_what_a_person_removed_stays_out_after_its_purge(
         assert (line.unchanged, line.skipped, line.added) == (1, 1, 0)
     assert kept.add(note).added == 1
     assert kept.line().unchanged == 2
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_folder_that_moved_keeps_its_docs_when_its_new_place_is_added(
+    kept: SyncHome, folders: tuple[Path, Path], dry_run: bool
+) -> None:
+    """As a sync would have it, with what was said of the docs; a dry run says so before."""
+    add(kept, folders[0], "shared")
+    (folders[0] / "more.md").write_text(PLAIN)
+    kept.line()
+    before, vectors = kept.docs(), kept.vectors()
+    new = folders[0].rename(folders[0].parent / "elsewhere")
+    if dry_run:
+        report = kept.add(new, dry_run=True)
+        assert (report.moved, report.unchanged, report.added) == (2, 2, 0)
+        assert kept.docs() == before
+    report = kept.add(new)
+    assert (report.moved, report.unchanged, report.added, report.scanned) == (2, 2, 0, 2)
+    after = kept.docs()
+    assert sorted(after) == [str(new / "more.md"), str(new / "stays.md")]
+    assert {doc.doc_id for doc in after.values()} == {doc.doc_id for doc in before.values()}
+    assert {doc.visibility for doc in after.values()} == {"private"}
+    assert kept.vectors() == vectors
+    assert kept.is_sound()
+
+
+def test_a_copy_that_is_added_is_another_doc(kept: SyncHome, folders: tuple[Path, Path]) -> None:
+    """While the first file is there, and where a folder is added again."""
+    add(kept, folders[0])
+    copy = folders[1] / "stays.md"
+    copy.write_bytes((folders[0] / "stays.md").read_bytes())
+    report = kept.add(folders[1])
+    assert (report.moved, report.added) == (0, 1)
+    (folders[0] / "stays.md").rename(folders[1] / "moved.md")
+    report = kept.add(folders[1])
+    assert (report.moved, report.added, report.unchanged) == (0, 1, 1)
+
+
+def test_a_folder_that_is_gone_says_what_to_do(kept: SyncHome, folders: tuple[Path, Path]) -> None:
+    """While it has docs: to add its new place. Then: to forget it; nothing is held back."""
+    add(kept, folders[0])
+    new = folders[0].rename(folders[0].parent / "elsewhere")
+    line = kept.line()
+    assert line.outcome == "held_back"
+    assert line.reason is not None
+    assert "does not exist; is it mounted? If its files have moved, `kb add` the" in line.reason
+    kept.add(new)
+    line = kept.line(only=str(folders[0]))
+    assert (line.outcome, line.removed) == ("failed", 0)
+    assert line.reason == (
+        f"{folders[0]} does not exist, and no doc of it is left; "
+        f"`kb sources rm {folders[0]}` forgets it"
+    )
