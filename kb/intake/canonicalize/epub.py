@@ -6,8 +6,7 @@ from kb.errors import Encrypted, Unparsable
 from kb.intake.canonicalize.archive import ZippedDocument, inside
 from kb.intake.canonicalize.blocks import finish
 from kb.intake.canonicalize.dates import iso_date
-from kb.intake.canonicalize.html import page_text
-from kb.intake.canonicalize.visible import visible_text
+from kb.intake.canonicalize.html import page_text, whole_text
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         page = archive.bytes_of(part) if is_read else None
         seen.add(part)
         if page is not None:
-            blocks.append(visible_text(page_text(page)[0]))
+            blocks.append(whole_text(page_text(page)[0]))
     if not any(blocks) and (locked & seen or "META-INF/rights.xml" in archive.names):
         raise Encrypted("its chapters are locked; add a copy without a lock", source=name)
     if not items:

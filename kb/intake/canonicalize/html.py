@@ -10,7 +10,9 @@ from kb.errors import EmptySource
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
 from kb.intake.canonicalize.html_blocks import has_frame, mark_blocks, put_back, shown
-from kb.intake.canonicalize.html_layout import reference_part, without_layout
+from kb.intake.canonicalize.html_layout import without_layout
+from kb.intake.canonicalize.html_manual import contents_part, manual_part, without_frame
+from kb.intake.canonicalize.html_written import written
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
@@ -88,17 +90,39 @@ def _markdown(page: str, tree: "HtmlElement | None") -> str:
     from lxml import html as lxml_html
 
     is_plain = not has_frame(tree)
+    # Before the signs of links go, by which it is known.
+    manual = manual_part(tree)
+    if manual is not None:
+        without_frame(manual)
     is_changed = without_layout(tree)
-    reference = reference_part(tree)
     marked = mark_blocks(tree, page)
-    if reference is not None:
-        return shown(visible_text(lxml_html.tostring(reference, encoding="unicode")), marked)
+    if manual is not None and len(text := written(manual)) >= _THIN_CHARS:
+        return shown(text, marked)
+    contents = contents_part(tree, is_plain=is_plain)
     article = put_back(_article(tree, is_plain=is_plain), marked)
     if len(article) < _THIN_CHARS or not _HEADING.search(article):
         if is_changed or marked.blocks:
             page = lxml_html.tostring(tree, encoding="unicode")
         article = _fuller(article, visible_text(page))
+    if contents is not None:
+        article = _listed(article, written(contents))
     return shown(article, marked)
+
+
+def whole_text(page: str) -> str:
+    """All that a page says as markdown, when no part of it is round the text, as in a book."""
+    tree, is_whole = _parse(clean_text(page))
+    body = tree.find("body") if tree is not None and is_whole else None
+    if tree is None or body is None:
+        return visible_text(page)
+    marked = mark_blocks(tree, page)
+    return shown(written(body), marked)
+
+
+def _listed(article: str, contents: str) -> str:
+    """The contents, unless the article is so much of them that the rest may be round it."""
+    is_article = _ink(contents) / 2 <= _ink(article) <= _ink(contents) / _SAME_SHARE
+    return article if is_article else contents
 
 
 def _fuller(article: str, seen: str) -> str:

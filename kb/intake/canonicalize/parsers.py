@@ -113,7 +113,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/html", "application/xhtml+xml"),
         extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
         read=f"{_ROOM}.html:read",
-        fingerprint="html-3",
+        fingerprint="html-4",
         is_text=True,
     ),
     "pdf": ParserPlugin(
@@ -164,7 +164,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         fods=_ODF + "flat",
         fodp=_ODF + "flat",
     ),
-    "epub": _own("epub", version=2, epub="application/epub+zip"),
+    "epub": _own("epub", version=3, epub="application/epub+zip"),
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": ParserPlugin(
         mimes=("message/rfc822",),
