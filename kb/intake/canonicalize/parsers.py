@@ -125,14 +125,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "docx": _own(
         "docx",
-        version=2,
+        version=3,
         docx=_OOXML + "wordprocessingml.document",
         docm=_OOXML + "wordprocessingml.document",
         dotx=_OOXML + "wordprocessingml.document",
     ),
     "xlsx": _own(
         "xlsx",
-        version=3,
+        version=4,
         xlsx=_OOXML + "spreadsheetml.sheet",
         xlsm=_OOXML + "spreadsheetml.sheet",
         xltx=_OOXML + "spreadsheetml.sheet",
@@ -147,17 +147,18 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "opendocument": _own(
         "odf",
-        version=2,
+        version=3,
         odt=_ODF + "text",
         ott=_ODF + "text",
         odp=_ODF + "presentation",
         otp=_ODF + "presentation",
     ),
     "opendocument sheets": _own(
-        "odf", version=3, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
+        "odf", version=4, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
     ),
     "flat opendocument": _own(
         "odf",
+        version=2,
         function="read_flat",
         is_text=True,
         fodt=_ODF + "flat",
@@ -174,7 +175,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
     ),
     "outlook mail": _own("msg", version=4, msg="application/vnd.ms-outlook"),
-    "old workbook": _own("xls", version=2, xls="application/vnd.ms-excel"),
+    "old workbook": _own("xls", version=3, xls="application/vnd.ms-excel"),
     "old document": _own("legacy", function="read_doc", doc="application/msword"),
     "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
