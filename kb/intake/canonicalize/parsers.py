@@ -121,7 +121,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         extensions={"pdf": "application/pdf"},
         read=f"{_ROOM}.pdf.document:read",
         fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
-        fingerprint="pdf-3",
+        fingerprint="pdf-4",
     ),
     "docx": _own(
         "docx",
