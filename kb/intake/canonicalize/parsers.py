@@ -233,7 +233,9 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         vsdm="application/vnd.ms-visio.drawing",
         vstx="application/vnd.ms-visio.drawing",
     ),
-    "djvu": _own("legacy", function="read_djvu", djvu="application/x-djvu", djv="application/x-djvu"),
+    "djvu": _own(
+        "legacy", function="read_djvu", djvu="application/x-djvu", djv="application/x-djvu"
+    ),
     "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
     "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
     "outline": _own("outline", is_text=True, opml="text/x-opml"),
