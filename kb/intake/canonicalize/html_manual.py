@@ -5,6 +5,7 @@ for what is round the article. So what such a page declares to be its text is wr
 """
 
 import copy
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kb.intake.canonicalize.html_blocks import frames
@@ -23,6 +24,7 @@ _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 _NEVER_TEXT: Final = frozenset(
     ("nav", "footer", "form", "dialog", "template", "navigation", "contentinfo", "search", "menu")
 )
+_MARKS_MAX: Final = 2
 # Links to the next page and the like stand in a block with little else.
 _TURNS: Final = frozenset(("prev", "previous", "next", "up", "home", "index", "contents", "start"))
 _TURN_KEYS: Final = frozenset("pnuh")
@@ -103,12 +105,11 @@ def _links_itself(heading: "HtmlElement") -> bool:
     for link in heading.iter("a"):
         target = link.get("href") or ""
         if len(target) > 1 and target[0] == "#":
-            above = heading.getparent()
-            near = (
-                [] if above is None else [above, *heading.itersiblings("span", "a", preceding=True)]
-            )
-            inside = heading.iter()
-            return target[1:] in {e.get(name) for e in (*near, *inside) for name in ("id", "name")}
+            # Or to a mark that stands before it.
+            before = islice(heading.itersiblings(preceding=True), _MARKS_MAX)
+            above = islice(heading.iterancestors(), 1)
+            places = (*above, *before, *heading.iter())
+            return target[1:] in {e.get(name) for e in places for name in ("id", "name")}
     return False
 
 

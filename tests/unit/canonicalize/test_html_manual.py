@@ -108,6 +108,7 @@ def test_long_cells_are_whole() -> None:
     "piece",
     [
         "<section><h2 id=a>T<a href=#a>¶</a></h2><p>word</p></section>",
+        "<h2 id=b>T<a href=#c>¶</a></h2><p>word</p>",
         "<li><a href=b.html>word</a><ul><li>word</ul>",
         "<div class=menu><a accesskey=n href=b>Next</a></div>",
         "<span><div>word</div></span>",
