@@ -90,6 +90,8 @@ FORMATS: Final = {
     "pump.drawio": "leather washer",
     "signpost.svg": "Withybrook Ford",
     "minutes.fodt": "keeper of the lawnmower",
+    "owls.mobi": "barn owl loft",
+    "rain.vsdx": "rain barrel overflow",
 }
 """By file of examples/formats: a question that it comes first for."""
 

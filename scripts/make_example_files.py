@@ -7,6 +7,7 @@ text files beside them are written by people.
 """
 
 import io
+import re
 import struct
 import sys
 import tarfile
@@ -24,6 +25,7 @@ _W: Final = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _A: Final = "http://schemas.openxmlformats.org/drawingml/2006/main"
 _P: Final = "http://schemas.openxmlformats.org/presentationml/2006/main"
 _S: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_V: Final = "http://schemas.microsoft.com/office/visio/2012/main"
 _ODF: Final = "urn:oasis:names:tc:opendocument:xmlns"
 _MOMENT: Final = (2026, 3, 1, 0, 0, 0)
 
@@ -153,6 +155,50 @@ def epub() -> bytes:
     )
 
 
+def kindle() -> bytes:
+    """A book of one chapter, packed as PalmDOC packs: a blank and a letter are one byte."""
+    words = "The barn owl nests in the loft from April on."
+    page = f"<html><body><h1>Owls</h1><p>{words}</p></body></html>"
+    packed_page = re.sub(rb" ([@-~])", lambda m: bytes((m[1][0] ^ 0x80,)), page.encode())
+    author, title = b"A. Warden", b"Birds of the loft"
+    row = struct.pack(">II", 100, len(author) + 8) + author
+    exth = b"EXTH" + struct.pack(">II", 12 + len(row), 1) + row
+    head = bytearray(248)
+    struct.pack_into(">HHIHH", head, 0, 2, 0, len(page), 1, 4096)
+    struct.pack_into(">4sIII", head, 16, b"MOBI", 232, 2, 65_001)
+    struct.pack_into(">II", head, 84, len(head) + len(exth), len(title))
+    first = bytes(head) + exth + title
+    start = 78 + 2 * 8 + 2
+    rows = struct.pack(">IIII", start, 0, start + len(first), 2)
+    name = b"birds".ljust(60, b"\0") + b"BOOKMOBI" + bytes(8)
+    return name + struct.pack(">H", 2) + rows + bytes(2) + first + packed_page
+
+
+def visio() -> bytes:
+    """A drawing of one page with two shapes."""
+    shapes = "".join(
+        f"<Shape ID='{n}'><Text>{words}</Text></Shape>"
+        for n, words in enumerate(("Rain barrel", "Overflow to the pond"), 1)
+    )
+    kind = "http://schemas.microsoft.com/visio/2010/relationships"
+    page = f"<Page Name='Rain water'><Rel r:id='r1' xmlns:r='{_OFFICE}'/></Page>"
+
+    def leads(to: str, target: str) -> str:
+        return relations((to, target)).replace(_OFFICE, kind)
+
+    return packed(
+        ("_rels/.rels", leads("document", "visio/document.xml")),
+        ("visio/document.xml", f"<VisioDocument xmlns='{_V}'/>"),
+        ("visio/_rels/document.xml.rels", leads("pages", "pages/pages.xml")),
+        ("visio/pages/pages.xml", f"<Pages xmlns='{_V}'>{page}</Pages>"),
+        ("visio/pages/_rels/pages.xml.rels", leads("page", "page1.xml")),
+        (
+            "visio/pages/page1.xml",
+            f"<PageContents xmlns='{_V}'><Shapes>{shapes}</Shapes></PageContents>",
+        ),
+    )
+
+
 def outlook() -> bytes:
     """A mail with an attachment."""
     texts = {
@@ -255,6 +301,8 @@ def files() -> dict[str, bytes]:
         "water.ods": ods(),
         "hedgehogs.odp": odp(),
         "bees.epub": epub(),
+        "owls.mobi": kindle(),
+        "rain.vsdx": visio(),
         "seeds.xls": workbook("Seeds", seeds),
         "shed-key.msg": outlook(),
         "plan.png": png("Plan of the plots", "The drain runs below plots 3 to 9"),

@@ -47,20 +47,17 @@ _NAMED: Final[Mapping[FileKind, Mapping[str, str]]] = {
         "image/x-design": "psd psb ai eps xcf sketch fig indd afdesign afphoto afpub kra cdr",
     },
     "picture": {"image/x-raw": "cr2 cr3 nef arw dng orf rw2 raf pef srw"},
-    "book": {
-        "application/x-mobipocket-ebook": "mobi azw azw3",
-        "application/x-comic": "cbz cbr",
-    },
+    "book": {"application/x-comic": "cbz cbr"},
     "app": {"application/x-app": "apk ipa dmg iso msi deb rpm appimage pkg"},
-    "document": {"application/x-document": "pages one vsd vsdx pub mpp wpd"},
+    "document": {"application/x-document": "pages one vsd pub mpp wpd"},
     "sheet": {"application/x-sheet": "numbers"},
     "slides": {"application/x-slides": "key"},
 }  # fmt: skip
 # Kinds of what kb reads.
 _READ: Final[Mapping[FileKind, str]] = {
     "picture": "png jpg jpeg gif webp tif tiff bmp heic heif avif svg",
-    "book": "epub fb2 djvu",
-    "document": "pdf docx docm dotx doc odt fodt rtf",
+    "book": "epub fb2 djvu djv mobi azw azw3",
+    "document": "pdf docx docm dotx doc odt fodt rtf vsdx vsdm vstx",
     "sheet": "xlsx xlsm xls ods fods csv tsv",
     "slides": "pptx pptm ppt odp fodp",
 }

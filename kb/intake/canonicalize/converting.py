@@ -1,7 +1,7 @@
-"""Who reads what Word and PowerPoint wrote before 2007? A program of this machine, with limits.
+"""Who reads DjVu, and what Word and PowerPoint wrote before 2007? A program of this machine.
 
-LibreOffice makes docx and pptx of them; antiword, catdoc and catppt make text. What comes back is
-read in the child as any other file is.
+LibreOffice makes docx and pptx of them; antiword, catdoc, catppt and djvutxt make text. Each has
+limits. What comes back is read in the child as any other file is.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kb.errors import Unparsable, Unsupported
 from kb.intake.canonicalize.dispatch import CanonicalizeInput
-from kb.intake.canonicalize.legacy import DOC, OLE, PPT
+from kb.intake.canonicalize.legacy import DJVU, DJVU_START, DOC, OLE, PPT
 from kb.model.children import module_env
 
 _WALL_S_MAX: Final = 180
@@ -63,6 +63,8 @@ class _OldFormat(Struct, frozen=True, kw_only=True):
     converters: tuple[_OfficeProgram, ...]
     """The best one first."""
     advice: str
+    instead: str
+    """What a person can do where no program can read it."""
 
 
 def _office(ending: str) -> _OfficeProgram:
@@ -97,6 +99,7 @@ _FORMATS: Final = {
         ),
         advice="LibreOffice, antiword or catdoc reads it, and none is installed: "
         "apt install antiword catdoc",
+        instead="save it as docx",
     ),
     PPT: _OldFormat(
         ending="ppt",
@@ -105,6 +108,17 @@ _FORMATS: Final = {
             _OfficeProgram(programs=("catppt",), argv=lambda file, _: ("-d", "utf-8", str(file))),
         ),
         advice="LibreOffice or catppt reads it, and neither is installed: apt install catdoc",
+        instead="save it as pptx",
+    ),
+    DJVU: _OldFormat(
+        ending="djvu",
+        converters=(
+            _OfficeProgram(
+                programs=("djvutxt",), argv=lambda file, _: (str(file),), opens=DJVU_START
+            ),
+        ),
+        advice="djvutxt reads it, and is not installed: apt install djvulibre-bin",
+        instead="it may have no text: convert it to PDF, whose pages kb can recognize",
     ),
 }
 
@@ -138,7 +152,7 @@ def converted(source: CanonicalizeInput) -> CanonicalizeInput:
                 detail = str(error)
                 continue
         return msgspec.structs.replace(source, data=data)
-    raise Unparsable(f"{detail}; save it as {wanted.ending}x", source=source.name)
+    raise Unparsable(f"{detail}; {wanted.instead}", source=source.name)
 
 
 class _NotConverted(Exception):

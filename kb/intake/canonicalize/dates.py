@@ -5,6 +5,7 @@ from datetime import date, datetime
 from typing import Final
 
 _CHARS_MAX: Final = 64
+_LINE_CHARS_MAX: Final = 500
 _NUMERIC: Final = re.compile(
     r"(?P<y>\d{4})(?:(?P<sep>[-/.])(?P<m>\d{1,2})(?:(?P=sep)(?P<d>\d{1,2})(?P<rest>.*))?)?",
     re.ASCII,
@@ -15,6 +16,10 @@ _TIME: Final = re.compile(
     r"\s*(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?",
     re.ASCII | re.IGNORECASE,
 )
+_EUROPEAN: Final = re.compile(
+    r"(?<!\d)(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>(?:19|20)\d{2})(?!\d)", re.ASCII
+)
+_ISO_IN: Final = re.compile(r"(?<![\d-])(?:19|20)\d{2}-\d{2}-\d{2}(?![\d-])", re.ASCII)
 _DAY_FIRST: Final = re.compile(
     r"(?:[a-z]{3,9},?\s+)?(?P<d>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?P<mon>[a-z]{3,9})\.?,?\s+(?P<y>\d{4})\b",
     re.ASCII | re.IGNORECASE,
@@ -22,6 +27,18 @@ _DAY_FIRST: Final = re.compile(
 _MONTH_FIRST: Final = re.compile(
     r"(?:[a-z]{3,9},?\s+)?(?P<mon>[a-z]{3,9})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<y>\d{4})\b",
     re.ASCII | re.IGNORECASE,
+)
+# How the months begin in German, French, Spanish, Italian, Portuguese and Dutch.
+_MONTHS_ELSEWHERE: Final = """
+    jän ene gen janv|fév fév feb fev|mär maart mars marz març|avr abr|mai mag mei may|juin giu|juil
+    lug|août aou ago|set|okt ott out|nov|dez déc dic
+"""
+_DAY_ELSEWHERE: Final = re.compile(
+    r"(?<!\d)(?P<d>\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?(?P<mon>[^\W\d_]{3,10})\.?,?\s+(?:de\s+)?"
+    r"(?P<y>(?:19|20)\d{2})(?!\d)"
+)
+_HAN: Final = re.compile(
+    r"(?P<y>(?:19|20)\d{2})[年년]\s?(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日일]"
 )
 _MONTH_NAMES: Final = "jan feb mar apr may jun jul aug sep oct nov dec"
 _MONTHS: Final = {name: i for i, name in enumerate(_MONTH_NAMES.split(), start=1)}
@@ -49,6 +66,34 @@ def iso_date(text: str) -> str | None:
     except (ValueError, KeyError):
         return None
     return None
+
+
+def date_in(text: str) -> str | None:
+    """The one day that stands in a line of text, in full; None if there is none, or more."""
+    text = text[:_LINE_CHARS_MAX]
+    days: set[str | None] = set()
+    days.update(iso_date(match[0]) for match in _ISO_IN.finditer(text))
+    days.update(iso_date(match[0]) for match in _MONTH_FIRST.finditer(text))
+    for match in (*_EUROPEAN.finditer(text), *_HAN.finditer(text)):
+        days.add(_valid(match["y"], int(match["m"]), match["d"]))
+    for match in _DAY_ELSEWHERE.finditer(text):
+        days.add(_valid(match["y"], _month(match["mon"].lower()), match["d"]))
+    days.discard(None)
+    return days.pop() if len(days) == 1 else None
+
+
+def _month(name: str) -> int:
+    """The number of a month by its name; 0 for any other word."""
+    starts = enumerate(_MONTHS_ELSEWHERE.split("|"), start=1)
+    elsewhere = (number for number, names in starts if name.startswith(tuple(names.split())))
+    return next(elsewhere, _MONTHS.get(name[:3], 0))
+
+
+def _valid(year: str, month: int, day: str) -> str | None:
+    try:
+        return date(int(year), month, int(day)).isoformat()
+    except ValueError:
+        return None
 
 
 def _day(match: re.Match[str]) -> str:

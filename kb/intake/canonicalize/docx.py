@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
 from kb.intake.canonicalize.blocks import core_properties, finish, heading, table, without_text
 from kb.intake.canonicalize.charts import drawn
+from kb.intake.canonicalize.omml import formula
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ def _inline(element: "_Element") -> Iterator[str]:
         elif kind in {"footnoteReference", "endnoteReference", "commentReference"}:
             mark = {"f": "", "e": "e", "c": "c"}[kind[0]]
             yield f"[^{mark}{attribute(child, 'id')}]"
+        elif kind == "oMath":
+            yield formula(child)
         elif kind not in _SKIPPED:
             yield from _inline(child)
 

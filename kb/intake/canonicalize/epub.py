@@ -3,17 +3,17 @@
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import Encrypted, Unparsable
-from kb.intake.canonicalize.archive import ZippedDocument, inside
-from kb.intake.canonicalize.blocks import finish
+from kb.intake.canonicalize.archive import ZippedDocument, inside, local
+from kb.intake.canonicalize.blocks import finish, heading
 from kb.intake.canonicalize.dates import iso_date
-from kb.intake.canonicalize.html import page_text
-from kb.intake.canonicalize.visible import visible_text
+from kb.intake.canonicalize.html import page_text, whole_text
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
 MIME: Final = "application/epub+zip"
+_NCX: Final = "application/x-dtbncx+xml"
 _CHAPTER_MIMES: Final = frozenset(("application/xhtml+xml", "text/html", "text/x-oeb1-document"))
 
 
@@ -35,6 +35,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         for item in package.iter("{*}item")
     }
     locked = _locked(archive)
+    labels = _labels(archive, package, items)
     blocks: list[str] = []
     seen: set[str] = set()
     for entry in package.iter("{*}itemref"):
@@ -43,7 +44,8 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         page = archive.bytes_of(part) if is_read else None
         seen.add(part)
         if page is not None:
-            blocks.append(visible_text(page_text(page)[0]))
+            text = whole_text(page_text(page)[0])
+            blocks += [heading(1, labels.get(part, "")) if _has_no_heading(text) else "", text]
     if not any(blocks) and (locked & seen or "META-INF/rights.xml" in archive.names):
         raise Encrypted("its chapters are locked; add a copy without a lock", source=name)
     if not items:
@@ -56,6 +58,40 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     titles, dates = _stated(package, "title"), _stated(package, "date")
     date = next(filter(None, map(iso_date, dates)), None)
     return finish(blocks, name, MIME, title=titles[0] if titles else "", date=date)
+
+
+def _has_no_heading(text: str) -> bool:
+    return bool(text) and not any(line.startswith("#") for line in text.split("\n"))
+
+
+def _labels(
+    archive: ZippedDocument, package: "_Element", items: dict[str, tuple[str, str]]
+) -> dict[str, str]:
+    """What the book's list of contents calls each of its files; the first name of each counts."""
+    found: dict[str, str] = {}
+    listed = [
+        items[item.get("id", "")][0]
+        for item in package.iter("{*}item")
+        if "nav" in item.get("properties", "").split() or item.get("media-type") == _NCX
+    ]
+    for part in listed:
+        try:
+            root = archive.xml(part)
+        except Unparsable:
+            # Only a list of names is lost, which a program may have written badly.
+            continue
+        folder = part.rpartition("/")[0]
+        for entry in () if root is None else root.iter("{*}a", "{*}navPoint"):
+            is_point = local(entry) == "navPoint"
+            content = entry.find("{*}content") if is_point else entry
+            words = entry.find("{*}navLabel") if is_point else entry
+            if content is None or words is None:
+                continue
+            target = content.get("src" if is_point else "href") or ""
+            label = " ".join("".join(words.itertext()).split())
+            if target and label:
+                found.setdefault(inside(folder, target), label)
+    return found
 
 
 def _locked(archive: ZippedDocument) -> set[str]:

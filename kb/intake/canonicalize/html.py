@@ -7,10 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import EmptySource
-from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
 from kb.intake.canonicalize.html_blocks import has_frame, mark_blocks, put_back, shown
-from kb.intake.canonicalize.html_layout import reference_part, without_layout
+from kb.intake.canonicalize.html_date import published
+from kb.intake.canonicalize.html_layout import without_layout
+from kb.intake.canonicalize.html_manual import contents_part, manual_part, without_frame
+from kb.intake.canonicalize.html_written import written
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
@@ -28,27 +30,11 @@ _SAME_SHARE: Final = 1.25
 _HEADING: Final = re.compile(r"^#{1,6} ", re.MULTILINE)
 # A cell of more characters may hold a page, not a datum.
 _LAYOUT_CELL_CHARS: Final = 1000
-_DATE_META: Final = (
-    "article:published_time",
-    "og:published_time",
-    "datepublished",
-    "citation_publication_date",
-    "dc.date",
-    "dc.date.issued",
-    "dcterms.issued",
-    "dcterms.created",
-    "dc.date.created",
-    "pubdate",
-    "publishdate",
-    "date",
-)
 # Between a page's name and its site's: a mark with blanks round it, or a colon.
 _SEPARATOR: Final = re.compile(r"(?:\s+[|/~•·»«›‹–—:-]+|:)\s+")
 _ENDS_SEPARATED: Final = re.compile(r"(?:\s[|/~•·»«›‹–—:-]{1,9}|:)\s$")
 _HOME: Final = re.compile(r"(?:https?://[^/?#]*)?/?(?:index\.\w{1,9})?", re.IGNORECASE)
 _HEADINGS_MAX: Final = 200
-_PUBLISHED: Final = frozenset(("published", "dt-published"))
-_JSON_DATE: Final = re.compile(r'"datePublished"\s{0,20}:\s{0,20}"([^"\n]{4,40})"')
 _ALL_KEPT: Final = "it is nested too deeply, or too large; all its text was kept, not the article"
 # A span of code, or a sign with the backslashes that trafilatura put before it.
 _ESCAPED: Final = re.compile(r"\\+`|`[^`]*`|(?P<escaped>\\+[*_~\[\]<])")
@@ -77,7 +63,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
         markdown=markdown,
         title=(_title(tree) if tree is not None else "") or fallback_title(name, markdown),
         mime="text/html",
-        date=_date(tree) if tree is not None else None,
+        date=published(tree, _meta(tree)) if tree is not None else None,
         warnings=tuple(warnings),
     )
 
@@ -88,17 +74,39 @@ def _markdown(page: str, tree: "HtmlElement | None") -> str:
     from lxml import html as lxml_html
 
     is_plain = not has_frame(tree)
+    # Before the signs of links go, by which it is known.
+    manual = manual_part(tree)
+    if manual is not None:
+        without_frame(manual)
     is_changed = without_layout(tree)
-    reference = reference_part(tree)
     marked = mark_blocks(tree, page)
-    if reference is not None:
-        return shown(visible_text(lxml_html.tostring(reference, encoding="unicode")), marked)
+    if manual is not None and len(text := written(manual)) >= _THIN_CHARS:
+        return shown(text, marked)
+    contents = contents_part(tree, is_plain=is_plain)
     article = put_back(_article(tree, is_plain=is_plain), marked)
     if len(article) < _THIN_CHARS or not _HEADING.search(article):
         if is_changed or marked.blocks:
             page = lxml_html.tostring(tree, encoding="unicode")
         article = _fuller(article, visible_text(page))
+    if contents is not None:
+        article = _listed(article, written(contents))
     return shown(article, marked)
+
+
+def whole_text(page: str) -> str:
+    """All that a page says as markdown, when no part of it is round the text, as in a book."""
+    tree, is_whole = _parse(clean_text(page))
+    body = tree.find("body") if tree is not None and is_whole else None
+    if tree is None or body is None:
+        return visible_text(page)
+    marked = mark_blocks(tree, page)
+    return shown(written(body), marked)
+
+
+def _listed(article: str, contents: str) -> str:
+    """The contents, unless the article is so much of them that the rest may be round it."""
+    is_article = _ink(contents) / 2 <= _ink(article) <= _ink(contents) / _SAME_SHARE
+    return article if is_article else contents
 
 
 def _fuller(article: str, seen: str) -> str:
@@ -250,7 +258,8 @@ def _unescaped(match: re.Match[str]) -> str:
 def _title(tree: "HtmlElement") -> str:
     """og:title or the title element, less the site's name.
 
-    What of it is no name of the site shows where it begins with a heading of the page.
+    What of it is no name of the site shows where it begins with a heading of the page, or where
+    the page's own title is a part of it: "Site | Section | Article".
     """
     metas = _meta(tree)
     title = metas.get("og:title") or next(_texts(tree, "title"), "")
@@ -259,7 +268,9 @@ def _title(tree: "HtmlElement") -> str:
         headings = islice(_texts(tree, *tags), _HEADINGS_MAX)
         if begun := [text for text in headings if _begins(title, text)]:
             return max(begun, key=len)
-    return title or next(_texts(tree, "h1"), "")
+    parts = set(filter(None, _SEPARATOR.split(title)))
+    named = next((text for text in islice(_texts(tree, "h1"), _HEADINGS_MAX) if text in parts), "")
+    return named or title or next(_texts(tree, "h1"), "")
 
 
 def _without_site(title: str, site: str) -> str:
@@ -296,30 +307,3 @@ def _meta(tree: "HtmlElement") -> dict[str, str]:
             if key and content:
                 metas.setdefault(key, content)
     return metas
-
-
-def _date(tree: "HtmlElement") -> str | None:
-    """The date of publication that the page states in so many words; nothing is inferred."""
-    metas = _meta(tree)
-    stated = [metas[key] for key in _DATE_META if key in metas]
-    for script in tree.iter("script"):
-        if (script.get("type") or "").lower() == "application/ld+json":
-            stated += _JSON_DATE.findall((script.text or "")[:262_144])[:1]
-    for element in tree.iter("time"):
-        if element.get("pubdate") is not None or element.get("itemprop") == "datePublished":
-            stated.append(element.get("datetime") or "")
-    return next(filter(None, map(iso_date, stated)), None) or _marked_date(tree)
-
-
-def _marked_date(tree: "HtmlElement") -> str | None:
-    """The date that microformats or microdata mark; None where they mark those of several days."""
-    dates = []
-    for element in tree.xpath(".//*[@itemprop='datePublished' or contains(@class, 'published')]"):
-        classes = (element.get("class") or "").split()
-        if element.get("itemprop") is None and _PUBLISHED.isdisjoint(classes):
-            continue
-        attributes = (element.get(name) for name in ("datetime", "content", "title"))
-        stated = next(filter(None, attributes), None) or one_line("".join(element.itertext()))
-        if date := iso_date(stated):
-            dates.append(date)
-    return dates[0] if len({date[:10] for date in dates}) == 1 else None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.intake.canonicalize.blocks import fenced, table
-from kb.intake.canonicalize.title import one_line
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -69,7 +68,7 @@ class MarkedBlock(Struct, frozen=True):
 
 def has_frame(tree: "HtmlElement") -> bool:
     """Whether anything on the page is a menu, a sidebar, a foot or the like, by its own account."""
-    return any(map(_frames, tree.iter("*")))
+    return any(map(frames, tree.iter("*")))
 
 
 def mark_blocks(tree: "HtmlElement", page: str) -> MarkedBlocks:
@@ -228,10 +227,10 @@ def _table(element: "HtmlElement") -> str:
         return ""
     if next(element.iterdescendants(*_NO_CELL), None) is not None:
         return ""
-    links = sum(len(one_line(_text(link))) for link in element.iter("a"))
+    links = sum(len(_line(link)) for link in element.iter("a"))
     if links > _LINKS_SHARE_MAX * chars:
         return ""
-    caption = next((one_line(_text(found)) for found in element.iterchildren("caption")), "")
+    caption = next((_line(found) for found in element.iterchildren("caption")), "")
     return "\n\n".join(filter(None, (caption, table(rows))))
 
 
@@ -246,7 +245,11 @@ def _rows(element: "HtmlElement") -> Iterator["HtmlElement"]:
 def _cell(cell: "HtmlElement") -> str:
     for block in cell.iterdescendants("br", "p", "div", "li"):
         block.tail = " " + (block.tail or "")
-    return one_line(_text(cell))
+    return _line(cell)
+
+
+def _line(element: "HtmlElement") -> str:
+    return " ".join(_text(element).split())
 
 
 def _is_framed(element: "HtmlElement") -> bool:
@@ -254,12 +257,13 @@ def _is_framed(element: "HtmlElement") -> bool:
     for above in element.iterancestors():
         if above.tag in ("body", "main", "article"):
             return False
-        if _frames(above):
+        if frames(above):
             return True
     return False
 
 
-def _frames(element: "HtmlElement") -> bool:
+def frames(element: "HtmlElement") -> bool:
+    """Whether its tag, its role or its name says that it is round the text."""
     names = f"{element.get('class') or ''} {element.get('id') or ''}"
     return (
         element.tag in _FRAME

@@ -92,6 +92,13 @@ def _blocks(elements: "Iterator[_Element] | list[_Element]", depth: int = -1) ->
             yield from _blocks(list(element), depth + (kind == "list"))
 
 
+def _remark(annotation: "_Element") -> str:
+    """Who remarked what at a place of the text."""
+    author = annotation.find("{*}creator")
+    said = " ".join(" ".join(_blocks(list(annotation.iterchildren("{*}p", "{*}list")))).split())
+    return f"{author.text}: {said}" if author is not None and author.text else said
+
+
 def _rows(sheet: "_Element") -> list[Row]:
     """Rows of the table itself; repeats of what is empty are not made."""
     rows: list[Row] = []
@@ -133,6 +140,8 @@ def _inline(element: "_Element") -> Iterator[str]:
         elif kind == "note":
             noted = " ".join(_blocks(list(child.iterchildren("{*}note-body"))))
             yield f" [{noted}]"
+        elif kind == "annotation":
+            yield f" [{_remark(child)}]"
         elif kind not in {"text-box", "annotation-end"}:
             yield from _inline(child)
         yield child.tail or ""

@@ -113,7 +113,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/html", "application/xhtml+xml"),
         extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
         read=f"{_ROOM}.html:read",
-        fingerprint="html-3",
+        fingerprint="html-4",
         is_text=True,
     ),
     "pdf": ParserPlugin(
@@ -121,18 +121,18 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         extensions={"pdf": "application/pdf"},
         read=f"{_ROOM}.pdf.document:read",
         fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
-        fingerprint="pdf-3",
+        fingerprint="pdf-4",
     ),
     "docx": _own(
         "docx",
-        version=2,
+        version=3,
         docx=_OOXML + "wordprocessingml.document",
         docm=_OOXML + "wordprocessingml.document",
         dotx=_OOXML + "wordprocessingml.document",
     ),
     "xlsx": _own(
         "xlsx",
-        version=3,
+        version=4,
         xlsx=_OOXML + "spreadsheetml.sheet",
         xlsm=_OOXML + "spreadsheetml.sheet",
         xltx=_OOXML + "spreadsheetml.sheet",
@@ -147,24 +147,25 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "opendocument": _own(
         "odf",
-        version=2,
+        version=3,
         odt=_ODF + "text",
         ott=_ODF + "text",
         odp=_ODF + "presentation",
         otp=_ODF + "presentation",
     ),
     "opendocument sheets": _own(
-        "odf", version=3, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
+        "odf", version=4, ods=_ODF + "spreadsheet", ots=_ODF + "spreadsheet"
     ),
     "flat opendocument": _own(
         "odf",
+        version=2,
         function="read_flat",
         is_text=True,
         fodt=_ODF + "flat",
         fods=_ODF + "flat",
         fodp=_ODF + "flat",
     ),
-    "epub": _own("epub", version=2, epub="application/epub+zip"),
+    "epub": _own("epub", version=3, epub="application/epub+zip"),
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": ParserPlugin(
         mimes=("message/rfc822",),
@@ -174,7 +175,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
     ),
     "outlook mail": _own("msg", version=4, msg="application/vnd.ms-outlook"),
-    "old workbook": _own("xls", version=2, xls="application/vnd.ms-excel"),
+    "old workbook": _own("xls", version=3, xls="application/vnd.ms-excel"),
     "old document": _own("legacy", function="read_doc", doc="application/msword"),
     "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
@@ -220,6 +221,21 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "evernote": _own("enex", version=2, is_text=True, enex="application/x-enex+xml"),
     "joplin": _own("jex", version=2, jex="application/x-jex"),
+    "kindle": _own(
+        "kindle",
+        mobi="application/x-mobipocket-ebook",
+        azw="application/x-mobipocket-ebook",
+        azw3="application/x-mobipocket-ebook",
+    ),
+    "visio": _own(
+        "visio",
+        vsdx="application/vnd.ms-visio.drawing",
+        vsdm="application/vnd.ms-visio.drawing",
+        vstx="application/vnd.ms-visio.drawing",
+    ),
+    "djvu": _own(
+        "legacy", function="read_djvu", djvu="application/x-djvu", djv="application/x-djvu"
+    ),
     "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
     "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
     "outline": _own("outline", is_text=True, opml="text/x-opml"),

@@ -1,12 +1,21 @@
 """What does a workbook say? Each sheet as a table below its name."""
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import Unparsable
-from kb.intake.canonicalize.archive import ZippedDocument, attribute
+from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
 from kb.intake.canonicalize.blocks import core_properties, finish, without_text
+from kb.intake.canonicalize.number_formats import (
+    PERCENT_FORMATS,
+    Unit,
+    elapsed,
+    is_elapsed,
+    unit_of,
+    with_unit,
+)
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
 from kb.model.text import Canonical
@@ -14,14 +23,12 @@ from kb.model.text import Canonical
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
+_DRAWING: Final = "http://schemas.openxmlformats.org/drawingml/2006/main"
 MIME: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 CELLS_MAX: Final = 2_000_000
 _COLUMN: Final = re.compile(r"([A-Z]{1,3})[0-9]{1,7}$")
 _DATE_FORMATS: Final = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
-_PERCENT_FORMATS: Final = {"9": 0, "10": 2}
-_PERCENT: Final = re.compile(r"[0#](?:\.([0#?]{1,15}))? ?%")
-# `"€"`, `[$€-407]`, `[$CHF]` or a bare sign; a sign on its own depends on the reader's system.
-_CURRENCY: Final = re.compile(r"\[\$([^\]-]{1,8})[^\]]*\]|\"? ?([$€£¥₹₽₩]) ?\"?")
+_ELAPSED_FORMAT: Final = "46"
 _FORMAT_NOISE: Final = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _DATE_LETTERS: Final = re.compile(r"[ymdhs]", re.IGNORECASE)
 _EPOCH: Final = datetime(1899, 12, 30)
@@ -58,7 +65,8 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         page = archive.xml(target)
         if page is None:
             continue
-        sheets.add(sheet.get("name", ""), book.rows(page), _comments(archive, target))
+        beside = [*_boxes(archive, target), *_comments(archive, target)]
+        sheets.add(sheet.get("name", ""), book.rows(page), beside)
     title, date = core_properties(archive)
     return finish(
         sheets.blocks,
@@ -82,6 +90,7 @@ class _Book:
         self._strings = [] if strings is None else [_rich(item) for item in strings]
         styles = archive.xml(related.get("styles", ""))
         self._dates = set() if styles is None else _date_styles(styles)
+        self._elapsed = set() if styles is None else _elapsed_styles(styles)
         self._units = {} if styles is None else _unit_styles(styles)
         properties = root.find("{*}workbookPr")
         is_1904 = properties is not None and properties.get("date1904") in {"1", "true"}
@@ -133,16 +142,16 @@ class _Book:
             value = float(text)
         except ValueError:
             return text
+        if style in self._elapsed and 0 <= value <= _DAYS_MAX:
+            return elapsed(value)
         if style in self._dates and 0 <= value + self._offset <= _DAYS_MAX:
             when = _EPOCH + timedelta(days=self._offset, seconds=round(value * 86_400))
             if value < 1:
                 return when.time().isoformat()
             day = when.date().isoformat()
             return day if value == int(value) else f"{day} {when.time().isoformat()}"
-        unit = self._units.get(style, "")
-        if isinstance(unit, int):
-            return f"{value:.{unit}%}"
-        return unit + (repr(value).removesuffix(".0") if "." in text else text)
+        text = repr(value).removesuffix(".0") if "." in text else text
+        return with_unit(text, value, self._units.get(style))
 
 
 def _rich(item: "_Element") -> str:
@@ -177,32 +186,62 @@ def _date_styles(styles: "_Element") -> set[str]:
         if _DATE_LETTERS.search(_FORMAT_NOISE.sub("", form.get("formatCode", "")))
         and "general" not in form.get("formatCode", "").lower()
     }
-    dates = own | {str(number) for number in _DATE_FORMATS}
+    return _styles_with(styles, own | {str(number) for number in _DATE_FORMATS})
+
+
+def _elapsed_styles(styles: "_Element") -> set[str]:
+    """The numbers of the cell styles that show a length of time."""
+    own = {
+        form.get("numFmtId", "")
+        for form in styles.iter("{*}numFmt")
+        if is_elapsed(form.get("formatCode", ""))
+    }
+    return _styles_with(styles, own | {_ELAPSED_FORMAT})
+
+
+def _styles_with(styles: "_Element", formats: set[str]) -> set[str]:
     found = styles.find("{*}cellXfs")
     forms = () if found is None else found
-    return {str(i) for i, form in enumerate(forms) if form.get("numFmtId") in dates}
+    return {str(i) for i, form in enumerate(forms) if form.get("numFmtId") in formats}
 
 
-def _unit_styles(styles: "_Element") -> dict[str, int | str]:
+def _unit_styles(styles: "_Element") -> dict[str, Unit]:
     """By the number of a cell style: the decimals of a percentage, or the currency."""
-    units: dict[str, int | str] = dict(_PERCENT_FORMATS)
+    units: dict[str, Unit] = {str(number): unit for number, unit in PERCENT_FORMATS.items()}
     for form in styles.iter("{*}numFmt"):
-        # A format may have sections, of which the first is for positive numbers.
-        code = form.get("formatCode", "").partition(";")[0]
-        if percent := _PERCENT.search(code):
-            units[form.get("numFmtId", "")] = len(percent[1] or "")
-        elif currency := _CURRENCY.search(code):
-            sign = (currency[1] or currency[2]).strip()
-            units[form.get("numFmtId", "")] = sign + " " if sign.isalpha() else sign
+        if (unit := unit_of(form.get("formatCode", ""))) is not None:
+            units[form.get("numFmtId", "")] = unit
     found = styles.find("{*}cellXfs")
     forms = (form.get("numFmtId", "") for form in (() if found is None else found))
     return {str(i): units[number] for i, number in enumerate(forms) if number in units}
 
 
 def _comments(archive: ZippedDocument, sheet: str) -> list[str]:
-    lines: list[str] = []
+    """The notes of cells; of a thread what each person said, not Excel's advice beside it."""
+    notes: dict[str, list[str]] = {}
+    threads: dict[str, list[str]] = {}
     for kind, part in archive.relations(sheet).values():
-        root = archive.xml(part) if kind == "comments" else None
-        notes = () if root is None else root.iter("{*}comment")
-        lines += [f"- {note.get('ref', '')}: {' '.join(_rich(note).split())}" for note in notes]
-    return lines
+        root = archive.xml(part) if kind in ("comments", "threadedComment") else None
+        for note in () if root is None else root.iter("{*}comment", "{*}threadedComment"):
+            texts = notes if local(note) == "comment" else threads
+            words = _rich(note) if texts is notes else "".join(_said(note))
+            texts.setdefault(note.get("ref", ""), []).append(" ".join(words.split()))
+    return [f"- {ref}: {text}" for ref, said in (notes | threads).items() for text in said]
+
+
+def _said(comment: "_Element") -> Iterator[str]:
+    return (text.text or "" for text in comment.iterchildren("{*}text"))
+
+
+def _boxes(archive: ZippedDocument, sheet: str) -> list[str]:
+    """The words of the text boxes and shapes that lie on a sheet."""
+    texts: list[str] = []
+    for kind, part in archive.relations(sheet).values():
+        root = archive.xml(part) if kind == "drawing" else None
+        # The second form of a shape says the same again.
+        texts += (
+            "".join(text.text or "" for text in paragraph.iter("{*}t"))
+            for paragraph in (() if root is None else root.iter(f"{{{_DRAWING}}}p"))
+            if next(paragraph.iterancestors("{*}Fallback"), None) is None
+        )
+    return [" ".join(text.split()) for text in texts if text.strip()]

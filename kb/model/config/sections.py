@@ -56,6 +56,7 @@ EXTENSIONS: Final = (
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "emlx", "csv", "tsv"),
     *("xls", "msg", "doc", "ppt", "docm", "dotx", "xlsm", "xltx", "pptm", "ppsx", "potx"),
     *("ott", "ots", "otp", "fodt", "fods", "fodp", "fb2", "enex", "jex", "vcf", "vcard", "opml"),
+    *("mobi", "azw", "azw3", "djvu", "djv", "vsdx", "vsdm", "vstx"),
     *("mht", "mhtml", "webarchive", "url", "desktop", "webloc"),
     *("canvas", "excalidraw", "drawio", "svg"),
     *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),

@@ -9,6 +9,7 @@ import pytest
 
 from kb.errors import Unparsable, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser, converting, detect_mime
+from kb.model.doc import Coverage
 from kb.model.text import Canonical
 
 REAL = Path(__file__).parents[3].parent / "shared" / "data" / "files"
@@ -51,6 +52,17 @@ def test_without_a_program_it_says_what_to_install(programs: Programs) -> None:
         parse(OLE, "a.doc")
     with pytest.raises(Unsupported, match=r"^a\.ppt: .* apt install catdoc"):
         parse(OLE, "a.ppt")
+
+
+def test_pages_of_djvu_are_those_of_its_layer_of_text(programs: Programs) -> None:
+    """By djvutxt, which ends each page with a form feed."""
+    data = b"AT&TFORM" + bytes(400)
+    with pytest.raises(Unsupported, match=r"^a\.djvu: .* apt install djvulibre-bin"):
+        parse(data, "a.djvu")
+    programs.add("djvutxt", r"printf 'Mill race \n\n\f\fby the weir\n\f'")
+    book = parse(data, "a.djvu")
+    assert (book.markdown, book.mime) == ("Mill race\f\fby the weir\n", "application/x-djvu")
+    assert book.coverage == Coverage(pages=3, pages_with_text=3)
 
 
 def test_a_text_is_read_as_it_is_printed(programs: Programs) -> None:

@@ -77,6 +77,9 @@ def test_titles(head: str, title: str) -> None:
         ("<title>Setup | Example</title>", "<h1>Example</h1><h2>Setup</h2>", "Setup"),
         ("<title>Example » Setup</title>", '<h1><a href="/">Example</a></h1>', "Example » Setup"),
         ("<title>Apple pie</title>", "<h1>Apple</h1>", "Apple pie"),
+        ("<title>Example | News | Setup</title>", "<h1>Setup</h1><h2>More</h2>", "Setup"),
+        ("<title>Example: Setup</title>", "<h1>Setup</h1>", "Setup"),
+        ("<title>Example | Setup now</title>", "<h1>Setup</h1>", "Example | Setup now"),
         ("<title>open - files - Example</title>", '<h1>open - files<a href="#o">¶</a></h1>', None),
         (
             '<meta property="og:title" content="A: Go"><meta property="og:site_name" content="A">',
@@ -107,10 +110,27 @@ def test_titles_lose_the_name_of_the_site(head: str, body: str, title: str | Non
         ('<span itemprop="datePublished">2020-03-18</span>', "2020-03-18"),
         ('<i class="published">2020-01-01</i><i class="published">2020-01-02</i>', None),
         ('<i class="unpublished">2020-01-01</i>', None),
+        ('<time datetime="2021-05-06T10:00">Thursday</time>', "2021-05-06"),
+        ("<time>6 May 2021</time><time>6 May 2021</time>", "2021-05-06"),
+        ('<time datetime="14:30">half past two</time>', None),
+        ('<time class="updated" datetime="2021-05-06">now</time>', None),
+        ('<time class="event-start" datetime="2021-05-06">soon</time>', None),
+        ('<footer><time datetime="2021-05-06">now</time></footer>', None),
+        (
+            "<header><h1>T</h1><time>6 May 2021</time></header><time>1 May 2021</time>",
+            "2021-05-06",
+        ),
+        ('<time datetime="2021-05-06">a</time><time datetime="2020-01-02">b</time>', None),
+        ('<p class="post-meta">By Ada, March 5th, 2016</p>', "2016-03-05"),
+        ('<span class="date">8. Dezember 2012</span>', "2012-12-08"),
+        ('<span class="date">1er juillet 2019</span>', "2019-07-01"),
+        ('<span class="dateline">2020年1月5日</span>', "2020-01-05"),
+        ('<p class="byline">Last updated on March 5, 2016</p>', None),
+        ('<p class="note">Ada was born on March 5, 2016.</p>', None),
     ],
 )
 def test_dates_that_the_markup_marks(body: str, date: str | None) -> None:
-    """Microformats and microdata date a page, unless they date several things on it."""
+    """Microformats, microdata, moments and bylines date a page, unless they date several things."""
     page = read(f"<html><body>{body}<p>{PARAGRAPH}")
     assert (page.date and page.date[:10]) == date
 

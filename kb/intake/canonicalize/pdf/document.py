@@ -1,6 +1,7 @@
 """How does a PDF become one text? Its pages follow each other, with a form feed where one ends."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from kb.errors import Scanned, Unparsable
@@ -8,6 +9,7 @@ from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text
 from kb.intake.canonicalize.pdf.heads import without_heads
 from kb.intake.canonicalize.pdf.layout import page_text
+from kb.intake.canonicalize.pdf.outline import with_headings
 from kb.intake.canonicalize.pdf.page import PdfFacts
 from kb.intake.canonicalize.pdf.pages import OpenPdf, PdfPages, count, open_pdf, read_pages
 from kb.intake.canonicalize.pdf.pdfium_file import READING
@@ -34,10 +36,11 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     """The pages' text in order, parted by form feeds; page n is the n-th part.
 
     Words broken at a line's end are mended, and lines joined where a sentence plainly runs on.
-    Columns are read one after the other; a row of a table is a line, its cells parted by ` | `.
-    Heads, feet and page numbers that repeat are left out, and so is a page whose letters make no
-    words; `warnings` says how many. What stands in forms and in notes ends its page. A file that
-    is too long for its time is cut after the pages that were read; `warnings` says how many.
+    A line that a bookmark names is a heading. Columns are read one after the other; a row of a
+    table is a line, its cells parted by ` | `. Heads, feet and page numbers that repeat are left
+    out, and so is a page whose letters make no words; `warnings` says how many. What stands in
+    forms and in notes ends its page. A file that is too long for its time is cut after the pages
+    that were read; `warnings` says how many.
 
     Raises:
         Encrypted: it needs a password, or a cipher that is not installed.
@@ -58,7 +61,9 @@ def _read(data: bytes, name: str, *, by_pdfium: bool) -> Canonical:
         facts = _facts(file)
     if pages.failed == len(pages.laid):
         raise Unparsable("not one of its pages can be read; it is damaged", source=name)
-    texts = [page_text(page) for page in without_heads(pages.laid)]
+    kept = without_heads(pages.laid)
+    title = _stated_title(facts.title) or _first_line_title(map(page_text, kept))
+    texts = [page_text(page) for page in with_headings(kept, facts.bookmarks)]
     with_text = sum(map(bool, texts))
     if not with_text:
         reason = f"{count(pages.total)}, {_none_with_text(pages)}"
@@ -74,7 +79,7 @@ def _read(data: bytes, name: str, *, by_pdfium: bool) -> Canonical:
         warnings.append(f"{what} not read")
     return Canonical(
         markdown=clean_text(PAGE_BREAK.join(texts), keep_pages=True).rstrip("\n") + "\n",
-        title=_stated_title(facts.title) or _first_line_title(texts) or fallback_title(name, ""),
+        title=title or fallback_title(name, ""),
         mime="application/pdf",
         date=_stated_date(facts.date),
         coverage=Coverage(pages=pages.total, pages_with_text=with_text),
@@ -122,6 +127,6 @@ def _stated_date(stated: str) -> str | None:
     return iso_date(whole) or iso_date(match["day"])
 
 
-def _first_line_title(texts: list[str]) -> str:
-    first = next(text for text in texts if text).lstrip().partition("\n")[0]
+def _first_line_title(texts: Iterable[str]) -> str:
+    first = next(filter(None, texts), "").lstrip().partition("\n")[0]
     return one_line(first) if len(first) <= LINE_TITLE_CHARS_MAX and _LETTERS.search(first) else ""

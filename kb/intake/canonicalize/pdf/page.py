@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kb.intake.canonicalize.decode import clean_text
 
+CELL_MARK: Final = " | "
 # Typesetting, not spelling: one glyph for letters that a search types one by one.
 _LIGATURES: Final = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
@@ -33,7 +34,7 @@ class Line(Struct, frozen=True):
     @property
     def text(self) -> str:
         """All cells, as a line of a table where there are several."""
-        return " | ".join(filter(None, self.cells))
+        return CELL_MARK.join(filter(None, self.cells))
 
 
 class PdfPage(Struct, frozen=True, kw_only=True):
@@ -44,6 +45,16 @@ class PdfPage(Struct, frozen=True, kw_only=True):
     """What stands in fields of forms and in notes on the page, a line each."""
 
 
+class Bookmark(Struct, frozen=True, kw_only=True):
+    """An entry of the table of contents that the file carries for its viewer."""
+
+    level: int
+    """From 0 on."""
+    title: str
+    page: int
+    """From 0 on."""
+
+
 class PdfFacts(Struct, frozen=True, kw_only=True):
     """What the file says of itself."""
 
@@ -52,6 +63,8 @@ class PdfFacts(Struct, frozen=True, kw_only=True):
     """As it is written there."""
     attached: tuple[str, ...] = ()
     """Names of the files in it."""
+    bookmarks: tuple[Bookmark, ...] = ()
+    """In the order of the file."""
 
 
 class PdfFile(Protocol):

@@ -6,9 +6,11 @@ pdfium is no library for several threads: who reads holds `READING`.
 import ctypes
 import re
 import threading
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, Self
 
-from kb.intake.canonicalize.pdf.page import Box, Line, PdfFacts, PdfPage, clean_line
+from kb.intake.canonicalize.pdf.page import Bookmark, Box, Line, PdfFacts, PdfPage, clean_line
 from kb.intake.canonicalize.pdf.pinned import attached_names, pinned_lines
 
 READING: Final = threading.Lock()
@@ -24,6 +26,9 @@ _CONTROLS_SHARE_MAX: Final = 0.2
 _GAP: Final = 0.9
 _WIDE: Final = 0.65
 _TWO_LINES: Final = 1.6
+_BOOKMARKS_MAX: Final = 10_000
+_DEPTH_MAX: Final = 6
+_TITLE_CHARS_MAX: Final = 300
 
 
 class PdfiumFile:
@@ -78,7 +83,17 @@ class PdfiumFile:
             title=self._pdf.get_metadata_value("Title"),
             date=self._pdf.get_metadata_value("CreationDate")
             or self._pdf.get_metadata_value("ModDate"),
+            bookmarks=tuple(self._bookmarks()),
         )
+
+    def _bookmarks(self) -> Iterator[Bookmark]:
+        """Those that lead to a page; a file that repeats itself is read so far as it does not."""
+        for entry in islice(self._pdf.get_toc(max_depth=_DEPTH_MAX), _BOOKMARKS_MAX):
+            place = entry.get_dest()
+            page = place.get_index() if place is not None else None
+            title = entry.get_title()[:_TITLE_CHARS_MAX]
+            if page is not None and title:
+                yield Bookmark(level=entry.level, title=title, page=page)
 
     def close(self) -> None:
         """Free what pdfium holds."""
