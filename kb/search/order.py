@@ -121,7 +121,7 @@ class Ordering:
             from kb.search.named import name_boosts
 
             boosts = name_boosts(called, candidates.nos, fused, candidate_filter, query)
-        boosts = self._with_entities(boosts, candidates, boosted)
+        boosts = self._with_entities(boosts, candidates.nos, boosted)
         scored = _scored(candidates, fused, boosts)
         best, scores = scored.best, scored.scores
         first = _rows(scored, best[: self._reranked_max], candidate_filter)
@@ -280,16 +280,12 @@ class Ordering:
         return self._fused(candidates, masked_cosines(candidates.vectors, present, moved), unjudged)
 
     def _with_entities(
-        self,
-        boosts: list[float],
-        candidates: Candidates | WordCandidates,
-        boosted: Sequence[EntityMatches],
+        self, boosts: list[float], nos: Sequence[int], boosted: Sequence[EntityMatches]
     ) -> list[float]:
-        for entity in boosted:
-            boosts = [
-                boost * self._settings.entity_boost if no in entity.chunk_nos else boost
-                for no, boost in zip(candidates.nos, boosts, strict=True)
-            ]
+        factor = self._settings.entity_boost
+        for one in boosted:
+            held = [no in one.chunk_nos for no in nos]
+            boosts = [b * factor if is_held else b for b, is_held in zip(boosts, held, strict=True)]
         return boosts
 
     def _reranked(self, pool: list[ScoredChunk]) -> list[ScoredChunk]:
@@ -399,6 +395,5 @@ def _scored(
         fused=fused.tolist(),
         boosts=boosts,
         scores=rounded.tolist(),
-        # They ascend by number.
         best=np.argsort(-rounded, kind="stable").tolist(),
     )
