@@ -31,8 +31,6 @@ _SUPPORTED: Final = 50
 _NEAREST: Final = 5
 _SUPPORT_SHARE: Final = 0.2
 _MULTIPLIED: Final = 10
-# Who types a doc's whole name wants that doc, whatever others say of it.
-_NAME_BOOST: Final = 2.0
 
 
 class _Scored(Struct, frozen=True, kw_only=True):
@@ -108,23 +106,23 @@ class Ordering:
         The hits of a smaller k are the first of those of a larger one. Bare titles come last.
         `called` are the first chunks of docs that go by the query as their name.
         `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
-        `query` is its text; names of pictures that have all of its words count.
+        `query` is its text, which names of docs are compared with.
 
         None where one of the best may not appear: an index is behind the store, so the caller must
         gather the candidates again through the filter.
         """
         if not candidates.nos or self._k < 1:
             return []
+        fused = self._fused_scores(candidates, vector, candidate_filter, query)
+        if fused is None:
+            return None
         boosts = [1.0] * len(candidates.nos)
-        if boosted or called:
-            boosts = [self._boost(ChunkNo(no), boosted, called) for no in candidates.nos]
-        if isinstance(candidates, WordCandidates):
-            scored = self._scored_words(candidates, boosts)
-        else:
-            fused = self._fused_scores(candidates, vector, candidate_filter, query)
-            if fused is None:
-                return None
-            scored = _scored(candidates, fused, boosts)
+        if called:
+            from kb.search.named import name_boosts
+
+            boosts = name_boosts(called, candidates.nos, fused, candidate_filter, query)
+        boosts = self._with_entities(boosts, candidates.nos, boosted)
+        scored = _scored(candidates, fused, boosts)
         best, scores = scored.best, scored.scores
         first = _rows(scored, best[: self._reranked_max], candidate_filter)
         if first is None:
@@ -157,29 +155,21 @@ class Ordering:
             count += 1
         return count
 
-    def _scored_words(self, candidates: WordCandidates, boosts: list[float]) -> _Scored:
-        settings = self._settings
-        fused = fuse_words(
-            candidates.lexical,
-            settings.lexical_weight,
-            spaced=settings.fusion == "spaced",
-            spacing_min=settings.candidates,
-        )
-        boosted = [score * boost for score, boost in zip(fused, boosts, strict=True)]
-        top = max(1.0, *boosted)
-        scores = [round(score / top, _DIGITS) for score in boosted]
-        # They ascend by number, and sorting is stable.
-        best = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-        return _Scored(candidates=candidates, fused=fused, boosts=boosts, scores=scores, best=best)
-
     def _fused_scores(
         self,
-        candidates: Candidates,
+        candidates: Candidates | WordCandidates,
         vector: "NDArray[np.float32] | None",
         candidate_filter: RankedChunks,
         query: str,
-    ) -> "NDArray[np.float64] | None":
+    ) -> "list[float] | NDArray[np.float64] | None":
         """The fused scores; None as in `order`."""
+        if isinstance(candidates, WordCandidates):
+            return fuse_words(
+                candidates.lexical,
+                self._settings.lexical_weight,
+                spaced=self._settings.fusion == "spaced",
+                spacing_min=self._settings.candidates,
+            )
         import numpy as np
 
         foreign = self._foreign(candidates, candidate_filter)
@@ -289,14 +279,14 @@ class Ordering:
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
         return self._fused(candidates, masked_cosines(candidates.vectors, present, moved), unjudged)
 
-    def _boost(
-        self, no: ChunkNo, boosted: Sequence[EntityMatches], called: frozenset[int]
-    ) -> float:
-        boost = _NAME_BOOST if no in called else 1.0
-        for entity in boosted:
-            if no in entity.chunk_nos:
-                boost *= self._settings.entity_boost
-        return boost
+    def _with_entities(
+        self, boosts: list[float], nos: Sequence[int], boosted: Sequence[EntityMatches]
+    ) -> list[float]:
+        factor = self._settings.entity_boost
+        for one in boosted:
+            held = [no in one.chunk_nos for no in nos]
+            boosts = [b * factor if is_held else b for b, is_held in zip(boosts, held, strict=True)]
+        return boosts
 
     def _reranked(self, pool: list[ScoredChunk]) -> list[ScoredChunk]:
         """The pool as the reranker orders it; bare titles stay.
@@ -383,17 +373,27 @@ def supported(candidates: Candidates, fused: "NDArray[np.float64]") -> "NDArray[
     return moved
 
 
-def _scored(candidates: Candidates, fused: "NDArray[np.float64]", boosts: list[float]) -> _Scored:
+def _scored(
+    candidates: Candidates | WordCandidates,
+    fused: "list[float] | NDArray[np.float64]",
+    boosts: list[float],
+) -> _Scored:
+    """The candidates by their boosted scores, which are at most 1, however much is boosted."""
+    if isinstance(fused, list):
+        boosted = [score * boost for score, boost in zip(fused, boosts, strict=True)]
+        top = max(1.0, *boosted)
+        scores = [round(score / top, _DIGITS) for score in boosted]
+        # They ascend by number, and sorting is stable.
+        best = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+        return _Scored(candidates=candidates, fused=fused, boosts=boosts, scores=scores, best=best)
     import numpy as np
 
-    scores = fused * np.array(boosts)
-    # A score is at most 1, however much is boosted.
-    scores = np.round(scores / max(1.0, float(scores.max())), _DIGITS)
+    rounded = fused * np.array(boosts)
+    rounded = np.round(rounded / max(1.0, float(rounded.max())), _DIGITS)
     return _Scored(
         candidates=candidates,
         fused=fused.tolist(),
         boosts=boosts,
-        scores=scores.tolist(),
-        # They ascend by number.
-        best=np.argsort(-scores, kind="stable").tolist(),
+        scores=rounded.tolist(),
+        best=np.argsort(-rounded, kind="stable").tolist(),
     )

@@ -11,6 +11,8 @@ NOTES = {
     "parseConfig.md": "# How settings are read\n\nLine by line.",
     "http_server.md": "# Who listens\n\nOn one port.",
     "Café.md": "# Where we eat\n\nSoup.",
+    "Invoice.md": "# What we ask for\n\nA sum and a date.",
+    "Invoices.md": "# Every invoice\n\nThe invoice of May, the invoice of June: invoices, invoices.",
     "docs.md": "# Documents\n\nparse config, http server, café, docs: words of all the others.",
     **{f"filler{n}.md": f"# Filler {n}\n\nThe config of a server, parse {n}." for n in range(12)},
 }
@@ -54,6 +56,9 @@ def _sources(home: Home, query: str, *options: str) -> list[str]:
         ("http-server", "http_server.md"),
         ("cafe", "Café.md"),
         ("docs", "docs.md"),
+        ("invoice", "Invoice.md"),
+        ("Invoice.md", "Invoice.md"),
+        ("invoices", "Invoices.md"),
         ("2026-03-01 kickoff meeting", "2026-03-01 Kickoff meeting.md"),
     ],
 )
