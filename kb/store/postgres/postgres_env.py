@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from psycopg import Connection, Error
+from psycopg.errors import InsufficientPrivilege, UndefinedColumn, WrongObjectType
 
-from kb.errors import NotFound, StoreBusy, WrongProcess
+from kb.errors import NotFound, ReadOnlyHome, StoreBusy, UsageError, WrongProcess
 from kb.store.content.database import DatabaseAddress
 from kb.store.kv import ReadTxn, ToldTable, WriteTxn
 from kb.store.postgres.connections import Connections
@@ -29,7 +30,7 @@ from kb.store.postgres.schema import (
 )
 from kb.store.postgres.server_clock import ServerClock, ServerTime
 from kb.store.postgres.session import Session, WriteSession
-from kb.store.postgres.translate import translated_errors
+from kb.store.postgres.translate import denied_reading, translated_errors
 from kb.store.postgres.view import PostgresTxn, PostgresView
 from kb.store.server_state import ServerState
 
@@ -38,6 +39,7 @@ _SHARED_BYTES_MAX: Final = 8 << 20
 _HOME_BYTES: Final = 8
 _TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_PAUSE_S: Final = 0.1
+_TO_MIGRATE: Final = "an earlier kb made its tables, and their owner has to use this kb first"
 
 
 class PostgresEnvironment:
@@ -54,8 +56,8 @@ class PostgresEnvironment:
         """Open it. Raises NotFound without `create`, if it is missing; never an error of psycopg.
 
         One that is asked `beside` another home fails soon where its server is away.
-        Raises StoreUnreachable, StoreDenied, StoreTooNew, and ReadOnlyHome if it has to be made or
-        migrated and this user may not.
+        Raises StoreUnreachable, StoreDenied, StoreTooNew, UsageError for a schema of something
+        else, and ReadOnlyHome if it has to be made or migrated and this user may not.
         """
         self._address = address
         self._place = address.shown
@@ -82,15 +84,31 @@ class PostgresEnvironment:
             raise
 
     def _prepared(self, connection: Connection, schema: str, *, create: bool) -> SchemaState:
-        state = schema_state(connection, self._statements)
+        try:
+            state = schema_state(connection, self._statements)
+        except InsufficientPrivilege as error:
+            raise denied_reading(error, self._place) from error
+        except UndefinedColumn as error:
+            raise self._not_a_home() from error
         if state is None:
             if not create:
                 raise NotFound(id=self._place)
-            state = make_schema(connection, schema, self._statements, os.urandom(_HOME_BYTES).hex())
+            home = os.urandom(_HOME_BYTES).hex()
+            try:
+                state = make_schema(connection, schema, self._statements, home)
+            except (UndefinedColumn, WrongObjectType) as error:
+                raise self._not_a_home() from error
         if state.format < SCHEMA_FORMAT:
-            state = migrate(connection, schema, self._statements)
+            try:
+                state = migrate(connection, schema, self._statements)
+            except InsufficientPrivilege as error:
+                raise ReadOnlyHome(_TO_MIGRATE, place=self._place) from error
         check_format(state.format, self._place)
         return state
+
+    def _not_a_home(self) -> UsageError:
+        detail = f"the schema {self._schema} has tables that kb did not make; take another name"
+        return UsageError(f"{self._place}: {detail}")
 
     @contextmanager
     def read(self) -> Iterator[ReadTxn]:

@@ -10,11 +10,11 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import Connection
-from psycopg.errors import error_from_result
+from psycopg.errors import InsufficientPrivilege, error_from_result
 from psycopg.generators import fetch_many
 from psycopg.pq import ExecStatus
 
-from kb.errors import StoreUnreachable
+from kb.errors import KbError, StoreUnreachable
 from kb.model.failpoints import failpoint
 from kb.store.postgres.connections import (
     READ_PATIENCE_S,
@@ -24,7 +24,7 @@ from kb.store.postgres.connections import (
 )
 from kb.store.postgres.schema import COMMITS_KEPT, TOKEN_BYTES, Statements, check_format
 from kb.store.postgres.server_clock import ServerTime
-from kb.store.postgres.translate import is_lost, translated
+from kb.store.postgres.translate import denied_reading, is_lost, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -42,7 +42,7 @@ class Session:
     def __init__(
         self, connections: Connections, statements: Statements, server_time: ServerTime
     ) -> None:
-        """Begin. Raises StoreUnreachable, StoreDenied, StoreBusy, StoreTooNew or ReadOnlyHome."""
+        """Begin. Raises StoreUnreachable, StoreDenied, StoreBusy, StoreTooNew or StoreDamaged."""
         self._connections = connections
         self._statements = statements
         self._time = server_time
@@ -90,7 +90,12 @@ class Session:
         try:
             return self._connections.take(self._begin, patience_s=self._patience_s)
         except psycopg.Error as error:
-            raise translated(error, self._connections.place) from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: psycopg.Error) -> KbError:
+        if isinstance(error, InsufficientPrivilege):
+            return denied_reading(error, self._connections.place)
+        return translated(error, self._connections.place)
 
     def _begin(self, connection: Connection) -> None:
         number, format_, moment_ms = _single_numbers(connection, self._begin_text)
@@ -120,7 +125,7 @@ class Session:
         """Take another connection for one that is lost; raise the KbError of any other error."""
         self._losses += 1
         if not is_lost(error) or self._losses > _LOSSES_MAX:
-            raise translated(error, self._connections.place) from error
+            raise self._translated(error) from error
         self.end()
         self._connection = self._taken()
 
@@ -131,7 +136,7 @@ class WriteSession(Session):
     def __init__(
         self, connections: Connections, statements: Statements, server_time: ServerTime
     ) -> None:
-        """As `Session`; waits for the current writer."""
+        """As `Session`; waits for the current writer. Raises ReadOnlyHome, too."""
         self.changes: Changes = {}
         """All that is to be written; sent with the commit, and again if a connection is lost."""
         self._token = b""
@@ -145,6 +150,9 @@ class WriteSession(Session):
     @property
     def _patience_s(self) -> float:
         return WRITE_PATIENCE_S
+
+    def _translated(self, error: psycopg.Error) -> KbError:
+        return translated(error, self._connections.place)
 
     def _statements_of(
         self, table: str, changes: dict[bytes, bytes | None]
