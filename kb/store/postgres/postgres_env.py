@@ -21,6 +21,7 @@ from kb.store.postgres.listener import Listener
 from kb.store.postgres.reads import Reads
 from kb.store.postgres.schema import (
     SCHEMA_FORMAT,
+    Commit,
     SchemaState,
     Statements,
     check_format,
@@ -70,7 +71,7 @@ class PostgresEnvironment:
         self._connections = Connections(address, beside=beside)
         self._time = server_time or ServerTime()
         self.clock = ServerClock(self._time)
-        self._reads = Reads(-1, _SHARED_BYTES_MAX)
+        self._reads = Reads(Commit(-1, ""), _SHARED_BYTES_MAX)
         # Also where nobody closes it.
         self._release = weakref.finalize(self, _release, self._connections, self._pid)
         try:
@@ -115,8 +116,8 @@ class PostgresEnvironment:
         """A read transaction. Raises WrongProcess after a fork."""
         self._check_usable()
         session = Session(self._connections, self._statements, self._time)
-        self._see(session.number)
-        view = PostgresView(session, self._statements, self._reads_at(session.number))
+        self._see(session.seen.number)
+        view = PostgresView(session, self._statements, self._reads_at(session.seen))
         try:
             yield view
         finally:
@@ -132,7 +133,7 @@ class PostgresEnvironment:
         """
         self._check_usable()
         session = WriteSession(self._connections, self._statements, self._time)
-        view = PostgresTxn(session, self._statements, self._reads_at(session.number))
+        view = PostgresTxn(session, self._statements, self._reads_at(session.seen))
         try:
             try:
                 yield view
@@ -140,18 +141,18 @@ class PostgresEnvironment:
                 view.end()
             session.commit()
             # Only this writer's changes are between its view and the next commit.
-            if session.changes and self._reads.number == session.number:
-                self._reads = self._reads.after(session.changes)
-            self._see(session.number + bool(session.changes))
+            if session.changes and self._reads.commit == session.seen:
+                self._reads = self._reads.after(session.made, session.changes)
+            self._see(session.made.number)
         finally:
             session.end()
 
-    def _reads_at(self, number: int) -> Reads:
+    def _reads_at(self, commit: Commit) -> Reads:
         """What transactions that see this commit share."""
         reads = self._reads
-        if reads.number != number:
+        if reads.commit != commit:
             # Who still sees another commit keeps what it has.
-            self._reads = reads = Reads(number, _SHARED_BYTES_MAX)
+            self._reads = reads = Reads(commit, _SHARED_BYTES_MAX)
         return reads
 
     def size_bytes(self) -> int:
