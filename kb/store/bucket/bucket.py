@@ -29,10 +29,19 @@ _BYTES_PER_S_MIN: Final = 256 << 10
 _RETRIES_MAX: Final = 3
 _RETRY_S: Final = 60
 _KEY_S: Final = 300
-_CODE: Final = r"<Code>([A-Za-z0-9.]{1,64})</Code>"
+# Of an answer, or of one object of several that were to be removed.
+_CODE: Final = r"(?:<Code>|\(code: )([A-Za-z0-9.]{1,64})[<)]"
 _STATUS: Final = r"status code: ([0-9]{3})"
-_REGION_CODES: Final = frozenset(
-    ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+_REGION_CODES: Final = (
+    *("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
+    *("InvalidRegionName", "InvalidLocationConstraint"),
+)
+# Servers send these with more than one status.
+_KEY_CODES: Final = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken")
+_OLD_KEY_CODES: Final = ("ExpiredToken", "TokenRefreshRequired")
+_FULL_CODES: Final = ("QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull")
+_PASSING_CODES: Final = (
+    *("RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"),
 )
 
 
@@ -159,14 +168,16 @@ def error_of(text: str, place: str) -> KbError:
         return BucketRefused("it is in another region; set content.region", place=place)
     if code == "RequestTimeTooSkewed":
         return BucketRefused("this machine's clock is wrong; set it", place=place)
-    if status in (401, 403):
+    if code in _OLD_KEY_CODES:
+        return BucketRefused(f"the key has expired ({shown}); renew it", place=place)
+    if status == 507 or code in _FULL_CODES:
+        return StoreFull(f"its server has none ({shown})", place=place)
+    if status == 429 or status >= 500 or code in _PASSING_CODES:
+        return StoreUnreachable(f"its server is busy or fails ({shown})", place=place)
+    if status in (401, 403) or code in _KEY_CODES:
         detail = f"its server refuses the key ({shown}); check the key, and what it may do"
         return BucketRefused(detail, place=place)
-    if status == 507:
-        return StoreFull(f"its server has none ({shown})", place=place)
-    if status == 429 or status >= 500:
-        return StoreUnreachable(f"its server is busy or fails ({shown})", place=place)
-    if status >= 400:
+    if status >= 400 or code:
         return BucketRefused(f"its server refuses the request ({shown})", place=place)
     if "certificate" in text.lower():
         return BucketRefused("the certificate of its server is not valid", place=place)
