@@ -210,8 +210,9 @@ def test_an_object_that_is_not_removed(
     server: S3Server, code: str, kind: type[KbError], words: str
 ) -> None:
     """The answer to a removal of several is good, and says of one why it is still there."""
+    place = "kb/notes/home1/raw"
     body = (
-        "<DeleteResult><Deleted><Key>b</Key></Deleted><Error><Key>a</Key>"
+        f"<DeleteResult><Deleted><Key>{place}/b</Key></Deleted><Error><Key>{place}/a</Key>"
         f"<Code>{code}</Code><Message>{SECRET}</Message></Error></DeleteResult>"
     )
     answer = S3Answer(200, body.encode(), {"content-type": "application/xml"})
