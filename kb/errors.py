@@ -16,6 +16,7 @@ KbError                     1
 │   └── NoBackup            4   no backup has this name
 ├── StoreDamaged            5   a record or page is not what was written
 │   ├── StoreMissing        5   a home's store is not there, and what it named is
+│   │   └── HomeGone        5   a home is not in its database, and its caches are here
 │   ├── HomeUnfinished      5   a home is still being copied there
 │   ├── StoreTooNew         5   a later kb made the store
 │   └── BackupDamaged       5   a backup is cut short, or not what was written
@@ -177,6 +178,15 @@ class StoreMissing(StoreDamaged):
         "{place}: the store is missing, but {detail} beside it, so this home had one; "
         "bring the file back, restore a backup (`kb backup list` shows them), or run "
         "`kb check --rebuild` to add the files in raw/ again"
+    )
+
+
+class HomeGone(StoreMissing):
+    """A home in a database is not there any more, and this machine's caches of it are."""
+
+    template = (
+        "{place}: the home is missing in the database, but its caches lie in {folder}, so it had "
+        "one; restore it there, or remove that folder to begin anew"
     )
 
 

@@ -3,7 +3,7 @@
 import shutil
 from typing import Final
 
-from kb.errors import NotFound, ReadOnlyHome, StoreMissing
+from kb.errors import HomeGone, NotFound, ReadOnlyHome
 from kb.model.clock import Clock, SystemClock
 from kb.store.content.database import DatabaseAddress, write_named
 from kb.store.content.layout import HomePaths
@@ -24,7 +24,7 @@ def open_shared(
 ) -> Store:
     """Open the store of a home whose local folder is `paths`; without `create`, maybe empty.
 
-    Caches of another home at the same address are removed. Raises StoreMissing for a home that was
+    Caches of another home at the same address are removed. Raises HomeGone for a home that was
     there and is not in the database any more, and as `Store.open_database`, which says what
     `beside` is.
     """
@@ -34,7 +34,7 @@ def open_shared(
         store = Store.open_database(address, clock, create=create, beside=beside)
     except NotFound as error:
         if was_there:
-            raise StoreMissing("the caches of one lie", place=address.shown) from error
+            raise HomeGone(place=address.shown, folder=paths.root) from error
         from kb.store.memory import MemoryEnvironment
 
         return Store(MemoryEnvironment(), clock or SystemClock())

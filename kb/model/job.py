@@ -53,3 +53,6 @@ class LogEntry(Struct, frozen=True, kw_only=True):
     """Whether the lexical index must update them."""
     vectors: bool
     """Whether the dense index must update them."""
+    nonce: int = 0
+    """Random. It tells two entries that took one number from each other: of a store that lost its
+    last commits, because a late replica took over or an older copy was put back. 0 of old."""

@@ -52,6 +52,18 @@ class TimedProtocol(H11Protocol):
         self._deadlines = deadlines
         self._head: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._is_ending = False
+
+    def end_with_an_answer(self) -> None:
+        """Have the next answer be the last, and say so: nobody is to ask on a closed connection."""
+        if not self._is_ending:
+            self._is_ending = True
+            self._say_it_closes()
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether it is open, and no request on it waits for its answer."""
+        return self._is_waiting() and not self.transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away where there are too many."""
@@ -72,6 +84,8 @@ class TimedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take what came; the head that it is of must be whole in time."""
         super().data_received(data)
+        if self._is_ending:
+            self._say_it_closes()
         if self._is_waiting():
             self._watch_head()
         else:
@@ -111,6 +125,11 @@ class TimedProtocol(H11Protocol):
             self._turn_away(431, "headers_too_large", "the headers are too long")
         else:
             self._turn_away(hint if hint in _HINTED else 400, "malformed", "this is not HTTP")
+
+    def _say_it_closes(self) -> None:
+        if self.cycle is not None and not self.cycle.response_started:
+            # uvicorn answers so to who asked for it.
+            self.cycle.scope["headers"] = [*self.cycle.scope["headers"], (b"connection", b"close")]
 
     def _is_waiting(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

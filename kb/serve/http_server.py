@@ -1,5 +1,6 @@
 """The server itself: a socket, uvicorn on it, and the home's workers beside it."""
 
+import asyncio
 import contextlib
 import functools
 import importlib.util
@@ -7,7 +8,8 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import FrameType
 from typing import Any, Final, TextIO, cast
 
@@ -42,6 +44,9 @@ from kb.store.trust.local_token import LocalToken
 _REQUESTS_S: Final = 3
 _WORKERS_S: Final = 3.0
 _CALLS_S: Final = 0.5
+# Of those who connect as it ends.
+_LAST_S: Final = 0.5
+_LOOK_S: Final = 0.02
 _PUBLISH_S: Final = 1
 # Searches compute, and the interpreter lets about one compute at a time: more threads do no more.
 _THREADS: Final = 3
@@ -193,18 +198,8 @@ class _Running:
             timeout_notify=_PUBLISH_S,
         )
 
-        class SignalFreeServer(uvicorn.Server):
-            @contextlib.contextmanager
-            def capture_signals(self) -> Iterator[None]:
-                # `run` handles signals: uvicorn's handlers would end the process with its workers.
-                yield
-
-            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                # uvicorn would wait for open streams as it waits for any answer.
-                streams.stop()
-                await super().shutdown(sockets)
-
-        return SignalFreeServer(config)
+        # uvicorn would wait for open streams as it waits for any answer.
+        return _server(config, streams.stop)
 
     def run(self, on_ready: OnReady) -> Ended:
         """Answer until a signal comes."""
@@ -229,3 +224,61 @@ class _Running:
     def _end(self, number: int, _: FrameType | None) -> None:
         self._by = number
         self._server.should_exit = True
+
+
+def _accepted(listeners: Sequence[socket.socket]) -> list[socket.socket]:
+    """Those who connected and wait to be accepted: with their listener they would be reset."""
+    found = []
+    for listener in listeners:
+        with contextlib.suppress(OSError):
+            for _ in range(BACKLOG):
+                connection, _ = listener.accept()
+                connection.setblocking(False)
+                found.append(connection)
+    return found
+
+
+async def _until_asked(connections: Collection[Any]) -> None:
+    """Answer once more on connections on which a request may be on its way, for a moment."""
+    deadline_s = time.monotonic() + _LAST_S
+    while True:
+        for connection in connections:
+            connection.end_with_an_answer()
+        await asyncio.sleep(_LOOK_S)
+        if time.monotonic() > deadline_s or not any(one.may_be_asked for one in connections):
+            return
+
+
+def _server(config: Any, on_stop: Callable[[], None]) -> Any:
+    """A server of uvicorn that leaves signals alone, and ends without resetting a connection."""
+    import uvicorn
+
+    class GentleServer(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            # `run` handles signals: uvicorn's handlers would end the process with its workers.
+            yield
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            on_stop()
+            loop = asyncio.get_running_loop()
+            for listener in sockets or []:
+                loop.remove_reader(listener)
+            # What the loop has accepted it makes now; once its server is closed it would not.
+            await asyncio.sleep(_LOOK_S)
+            last = _accepted(sockets or [])
+            for server in self.servers:
+                server.close()
+            for connection in last:
+                await loop.connect_accepted_socket(self._protocol, connection)
+            # uvicorn would close a connection whose next request is still to be read.
+            await _until_asked(self.server_state.connections)
+            await super().shutdown(sockets)
+
+        def _protocol(self) -> asyncio.Protocol:
+            made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return made
+
+    return GentleServer(config)

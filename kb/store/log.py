@@ -1,7 +1,9 @@
 """The change log, which the caches follow; written in the transaction of the change."""
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from kb.model.job import LogEntry
 from kb.store.codec import from_u64, u64
@@ -9,12 +11,15 @@ from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import expect_number, last_number, next_number
 from kb.store.records import LOG
 
+_NONCE_BYTES: Final = 4
+
 
 def append(
     txn: WriteTxn, nos: Iterable[int], *, words: bool = False, vectors: bool = False
 ) -> None:
     """Log that these chunks changed; an empty `nos` writes nothing."""
-    entry = LogEntry(nos=tuple(nos), words=words, vectors=vectors)
+    nonce = int.from_bytes(os.urandom(_NONCE_BYTES), "big")
+    entry = LogEntry(nos=tuple(nos), words=words, vectors=vectors, nonce=nonce)
     if entry.nos:
         LOG.put(txn, u64(next_number(txn, "log")), entry)
 

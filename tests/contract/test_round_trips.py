@@ -20,6 +20,7 @@ from kb.model.search import SearchRequest
 from kb.operations.search import ShownSearch, run
 from kb.store.content.database import local_folder
 from kb.store.postgres import reads
+from kb.store.postgres.schema import Commit
 
 SEARCH_MAX = 15
 DOC_MAX = 30
@@ -87,9 +88,9 @@ def counted(proxy: CountingProxy, do: Callable[[], object]) -> int:
     return proxy.round_trips - before
 
 
-def forget(read: reads.Reads, changes: object) -> reads.Reads:
+def forget(_: reads.Reads, commit: Commit, changes: object) -> reads.Reads:
     """Nothing is known of the next commit."""
-    return reads.Reads(read.number + 1, 1 << 23)
+    return reads.Reads(commit, 1 << 23)
 
 
 def test_few_round_trips(

@@ -88,6 +88,11 @@ def test_the_standby_takes_over(tmp_path: Path) -> None:
         adder = Adder(one, folder)
         try:
             adder.until(3)
+            # One that never reached the database does not wait for it.
+            deadline = time.monotonic() + WAIT_S
+            while "at work" not in (tmp_path / "worker.log").read_text():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
             primary.stop()
             time.sleep(1)
             standby.promote()
@@ -110,3 +115,35 @@ def test_the_standby_takes_over(tmp_path: Path) -> None:
         assert (checked.code, checked.json["findings"]) == (0, []), checked.out
         for line in adder.failed:
             assert line.count("\n") == 1, line
+
+
+def test_a_standby_that_lacks_the_last_commits(tmp_path: Path) -> None:
+    """They are lost, and new ones take their numbers: no machine's caches keep what was in them.
+
+    The lost doc and the new one have the same number of passages, so the log looks alike.
+    """
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in (("oak", "Of oaks."), ("lost", "Of willows."), ("new", "Of granite.")):
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n")
+    with running_server() as primary:
+        Node(tmp_path / "one", primary.home("team"), KB_MACHINE="one").run("add", folder / "oak.md")
+        with primary.replica(0) as standby:
+            standby.stop()
+            hosts = f"{primary.folder},{standby.folder}&port={primary.port},{standby.port}"
+            home = f"postgresql://kb@/postgres/team?host={hosts}&target_session_attrs=read-write"
+            one = Node(tmp_path / "one", home, KB_MACHINE="one")
+            two = Node(tmp_path / "two", home, KB_MACHINE="two")
+            assert one.run("add", folder / "lost.md").code == 0
+            assert two.hits("willows")[0]["title"] == "lost"
+            primary.stop()
+            standby.start()
+            standby.promote()
+            assert one.run("add", folder / "new.md").code == 0
+            for node in (one, two):
+                assert (node.hits("granite")[0]["title"], node.hits("granite")[0]["weak"]) == (
+                    "new",
+                    False,
+                )
+                assert all(hit["weak"] for hit in node.hits("willows"))
+                assert node.run("check").code == 0

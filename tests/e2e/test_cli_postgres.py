@@ -112,7 +112,7 @@ def test_caches_are_of_one_home(node: Node, postgres: PostgresServer, notes: Pat
     for command in (("search", "sleep"), ("add", notes)):
         gone = node.run(*command)
         assert gone.code == 5
-        assert "missing" in gone.err
+        assert f"its caches lie in {node.local}" in gone.err
     (notes / "long.md").unlink()
     (notes / "cats.md").unlink()
     fresh = Node(node.folder.parent / "fresh", node.home)

@@ -2,12 +2,14 @@
 
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import os
 import signal
 import socket
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import loopback
@@ -121,6 +123,63 @@ def _refused(port: int) -> bool:
     except ConnectionRefusedError:
         return True
     return False
+
+
+def _answers(port: int, stop: threading.Event, answers: Counter[str]) -> None:
+    """Ask on one new connection after the other, until there is nobody to connect to."""
+    request = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    while not stop.is_set():
+        try:
+            with socket.create_connection((HOST, port), 30) as asking:
+                asking.sendall(request)
+                answers[asking.recv(100)[:12].decode()] += 1
+        except ConnectionRefusedError:
+            answers["refused"] += 1
+            return
+        except OSError as error:
+            answers[type(error).__name__] += 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_whoever_could_connect_is_answered(home: Home, processes: str) -> None:
+    """A server that ends resets no connection that was waiting, for a proxy would not ask again.
+
+    One may still come just between the last that is accepted and the close of the socket.
+    """
+    answers: Counter[str] = Counter()
+    for round_number in range(1, 4):
+        stop = threading.Event()
+        with serving(home, "--processes", processes) as server:
+            threads = [
+                threading.Thread(target=_answers, args=(server.port, stop, answers))
+                for _ in range(8)
+            ]
+            for thread in threads:
+                thread.start()
+            until(lambda wanted=100 * round_number: answers["HTTP/1.1 200"] > wanted)
+            assert server.stop()[0] == 0
+            stop.set()
+            for thread in threads:
+                thread.join(60)
+    assert answers["refused"] == 24, answers
+    assert answers.total() - answers["HTTP/1.1 200"] - answers["refused"] <= 1, answers
+
+
+def test_a_kept_connection_is_answered_once_more(home: Home) -> None:
+    """A request that was on its way as the server ended is answered, with word that it closes."""
+    with serving(home) as server:
+        kept_open = http.client.HTTPConnection(HOST, server.port, timeout=30)
+        answers = []
+        for number in range(2):
+            kept_open.request("GET", "/health/live")
+            answer = kept_open.getresponse()
+            answers.append((answer.status, answer.getheader("connection"), answer.read()))
+            if number == 0:
+                server.process.send_signal(signal.SIGTERM)
+                until(lambda: _refused(server.port))
+        live = b'{"status":"ok"}'
+        assert answers == [(200, None, live), (200, "close", live)]
+        assert server.stop()[0] == 0
 
 
 def test_a_kill_loses_nothing(home: Home) -> None:

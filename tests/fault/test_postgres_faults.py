@@ -31,6 +31,7 @@ from kb.errors import (
 from kb.store.content.database import DatabaseAddress, database_address
 from kb.store.kv import Environment
 from kb.store.postgres import schema as schema_module
+from kb.store.postgres.connections import SETTINGS
 from kb.store.postgres.postgres_env import PostgresEnvironment
 
 
@@ -370,6 +371,7 @@ def test_no_connection_left(own_server: PostgresServer) -> None:
 WRITER = """
 import os, sys
 from kb.store.content.database import database_address
+from kb.store.postgres.connections import SETTINGS
 from kb.store.postgres.postgres_env import PostgresEnvironment
 env = PostgresEnvironment(database_address(sys.argv[1]))
 with env.write() as txn:
@@ -427,7 +429,7 @@ def test_a_network_that_hangs(
     """Who reads, who writes and who comes is told in one line, and nothing is half written."""
     put(cut_env, b"a")
     monkeypatch.setattr("kb.store.postgres.connections.ANSWER_S", 0.3)
-    monkeypatch.setattr("kb.store.postgres.connections.CONNECT_S", 2)
+    monkeypatch.setitem(SETTINGS, "connect_timeout", 2)
     for patience in ("READ_PATIENCE_S", "WRITE_PATIENCE_S"):
         monkeypatch.setattr(f"kb.store.postgres.session.{patience}", 0.1)
 

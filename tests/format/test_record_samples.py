@@ -388,7 +388,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
         ),
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
-    "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
+    "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False, nonce=7)),
     "HOLDS": (lsid_key("file:///notes/a.md"), StoredValue(number=1_700_000_000_000, text="")),
     "BIRTHS": (lsid_key("file:///notes/a.md"), StoredValue(number=2, text="")),
     "META": (b"counter:chunk", StoredValue(number=12, text="")),
@@ -437,6 +437,7 @@ LATER: Final = (
     ("ORPHANS", "marked_run", 0),
     ("CONTENT", "object", ""),
     ("FOLLOWERS", "contents", None),
+    ("LOG", "nonce", 0),
 )
 
 

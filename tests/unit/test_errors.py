@@ -46,6 +46,7 @@ FIELDS = {
     "candidates": "d1231, d1232",
     "opened_by": 42,
     "token": 3,
+    "folder": "/caches/kb",
 }
 
 

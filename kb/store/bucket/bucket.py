@@ -29,10 +29,26 @@ _BYTES_PER_S_MIN: Final = 256 << 10
 _RETRIES_MAX: Final = 3
 _RETRY_S: Final = 60
 _KEY_S: Final = 300
-_CODE: Final = r"<Code>([A-Za-z0-9.]{1,64})</Code>"
+# Of an answer, or of one object of several that were to be removed.
+_CODE: Final = r"(?:<Code>|\(code: )([A-Za-z0-9.]{1,64})[<)]"
 _STATUS: Final = r"status code: ([0-9]{3})"
-_REGION_CODES: Final = frozenset(
-    ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+_OTHER_REGION: Final = "it is in another region; set content.region"
+# Servers send codes with more than one status.
+_MEANINGS: Final = {
+    "NoSuchBucket": "there is no such bucket",
+    "RequestTimeTooSkewed": "this machine's clock is wrong; set it",
+    "ExpiredToken": "the key has expired ({}); renew it",
+    "TokenRefreshRequired": "the key has expired ({}); renew it",
+    "PermanentRedirect": _OTHER_REGION,
+    "AuthorizationHeaderMalformed": _OTHER_REGION,
+    "IllegalLocationConstraintException": _OTHER_REGION,
+    "InvalidLocationConstraint": _OTHER_REGION,
+    "InvalidRegionName": _OTHER_REGION,
+}
+_KEY_CODES: Final = ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken")
+_FULL_CODES: Final = ("QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull")
+_PASSING_CODES: Final = (
+    *("RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"),
 )
 
 
@@ -152,27 +168,30 @@ def error_of(text: str, place: str) -> KbError:
     """The error of kb for one of the library's, of which only known words are repeated."""
     code = _match(_CODE, text)
     status = int(_match(_STATUS, text) or 0)
-    shown = " ".join(filter(None, (str(status or ""), code)))
-    if code == "NoSuchBucket":
-        return BucketRefused("there is no such bucket", place=place)
-    if code in _REGION_CODES or "Received redirect" in text:
-        return BucketRefused("it is in another region; set content.region", place=place)
-    if code == "RequestTimeTooSkewed":
-        return BucketRefused("this machine's clock is wrong; set it", place=place)
-    if status in (401, 403):
-        detail = f"its server refuses the key ({shown}); check the key, and what it may do"
-        return BucketRefused(detail, place=place)
-    if status == 507:
-        return StoreFull(f"its server has none ({shown})", place=place)
-    if status == 429 or status >= 500:
-        return StoreUnreachable(f"its server is busy or fails ({shown})", place=place)
-    if status >= 400:
-        return BucketRefused(f"its server refuses the request ({shown})", place=place)
+    if code or status >= 400:
+        return _refusal(code, status, place)
+    if "Received redirect" in text:
+        return BucketRefused(_OTHER_REGION, place=place)
     if "certificate" in text.lower():
         return BucketRefused("the certificate of its server is not valid", place=place)
     if "kind: Timeout" in text:
         return StoreUnreachable("its server does not answer in time", place=place)
     return StoreUnreachable("its server cannot be reached", place=place)
+
+
+def _refusal(code: str, status: int, place: str) -> KbError:
+    """The error for an answer of the server; of one object of several there is no status."""
+    shown = " ".join(filter(None, (str(status or ""), code)))
+    if code in _MEANINGS:
+        return BucketRefused(_MEANINGS[code].format(shown), place=place)
+    if status == 507 or code in _FULL_CODES:
+        return StoreFull(f"its server has none ({shown})", place=place)
+    if status == 429 or status >= 500 or code in _PASSING_CODES:
+        return StoreUnreachable(f"its server is busy or fails ({shown})", place=place)
+    if status in (401, 403) or code in _KEY_CODES:
+        detail = f"its server refuses the key ({shown}); check the key, and what it may do"
+        return BucketRefused(detail, place=place)
+    return BucketRefused(f"its server refuses the request ({shown})", place=place)
 
 
 def _match(pattern: str, text: str) -> str:

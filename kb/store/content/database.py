@@ -48,11 +48,15 @@ def database_address(home: str) -> DatabaseAddress:
     authority, _, path = rest.partition("/")
     # libpq decodes them, too.
     keys = [unquote(setting.partition("=")[0]).casefold() for setting in settings.split("&")]
-    if ":" in authority.rpartition("@")[0] or "password" in keys or "sslpassword" in keys:
+    # One in which a slash is not encoded reaches into the path.
+    if ":" in rest.rpartition("@")[0] or "password" in keys or "sslpassword" in keys:
         raise UsageError(
             "the address of the home has a password, which others can see in a list of processes; "
             "set PGPASSWORD, or write it to ~/.pgpass or to a service file of libpq"
         )
+    if not all(map(_has_port_or_none, authority.rpartition("@")[2].split(","))):
+        # It may be a password that has a question mark, so it is not repeated.
+        raise UsageError("the address of the home has a port that is not a number")
     refused = [key for key in keys if key in _NOT_IN_ADDRESS]
     if refused:
         raise UsageError(f"the address of a home cannot set {refused[0]}")
@@ -64,6 +68,12 @@ def database_address(home: str) -> DatabaseAddress:
             "digits and underscores after the database, as in postgresql://host/database/name"
         )
     return DatabaseAddress(dsn=f"postgresql://{authority}/{database}{mark}{settings}", schema=name)
+
+
+def _has_port_or_none(host: str) -> bool:
+    """Whether what follows a host, which may be an IPv6 address in brackets, is a port."""
+    _, colon, port = host.rpartition("]")[2].partition(":")
+    return not colon or port == "" or (port.isascii() and port.isdigit())
 
 
 def libpq_settings(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

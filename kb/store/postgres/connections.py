@@ -20,9 +20,19 @@ T = TypeVar("T")
 # The driver logs what it also raises.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
-CONNECT_S: Final = 10
 # Longer than any statement may take.
 ANSWER_S = 150.0
+SETTINGS: Final[dict[str, Any]] = {
+    "application_name": "kb",
+    "connect_timeout": 10,
+    # Whatever the database's encoding is, and the environment says.
+    "client_encoding": "utf-8",
+    # A network that hangs is noticed within a minute.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 _CONNECTIONS_MAX: Final = 96
 _IDLE_KEPT: Final = 16
 # How long somebody who has reached the server before waits while it starts again: what reads is
@@ -45,16 +55,25 @@ _SESSION: Final = (
 )
 
 
-class _Connection(psycopg.Connection[Any]):
+class BoundedConnection(psycopg.Connection[Any]):
     """One whose server has to answer within a time: a network that hangs tells nobody."""
 
     answer_s: float | None = None
     """None is ANSWER_S."""
 
-    def wait(self, gen: Any, *args: Any) -> Any:
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """As psycopg's. Raises OperationalError, after which it is in no state to be used."""
         answer_s = ANSWER_S if self.answer_s is None else self.answer_s
-        return super().wait(_bounded(gen, time.monotonic() + answer_s), *args)
+        return super().wait(_bounded(gen, time.monotonic() + answer_s), *args, **kwargs)
+
+
+def connect(address: DatabaseAddress, *, beside: bool = False) -> BoundedConnection:
+    """A new connection without a transaction. Raises errors of psycopg."""
+    settings = SETTINGS | ({"connect_timeout": _BESIDE_CONNECT_S} if beside else {})
+    connection = BoundedConnection.connect(address.dsn, autocommit=True, **settings)
+    if beside:
+        connection.answer_s = _BESIDE_ANSWER_S
+    return connection
 
 
 def _bounded(asked: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
@@ -88,6 +107,8 @@ class Connections:
         self._free = threading.BoundedSemaphore(_CONNECTIONS_MAX)
         self._closed = False
         self._was_reached = False
+        self._away_since_s: float | None = None
+        self._away_until_s = 0.0
 
     @property
     def place(self) -> str:
@@ -133,14 +154,14 @@ class Connections:
         """A new connection; somebody who has reached the server before waits while it starts."""
         if self._beside:
             return self._connected_beside(begin)
-        deadline = time.monotonic() + (patience_s if self._was_reached else 0.0)
         pause_s = _PAUSE_FIRST_S
         while True:
             try:
                 return self._connect(begin)
             except StoreUnreachable as error:
                 # Without a cause it is not the server that cannot be reached.
-                if error.__cause__ is None or time.monotonic() + pause_s > deadline:
+                is_away = error.__cause__ is not None and self._was_reached
+                if not is_away or self._away_s() + pause_s > patience_s:
                     raise
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
@@ -158,21 +179,22 @@ class Connections:
             self._failure = error
             raise
 
+    def _away_s(self) -> float:
+        """How long the server has been away, now that it was not reached again.
+
+        All threads wait for the same end of it, so who comes late waits no longer for that.
+        """
+        now_s = time.monotonic()
+        with self._lock:
+            if self._away_since_s is None or now_s > self._away_until_s:
+                self._away_since_s = now_s
+            # Who asks again much later may find another outage.
+            self._away_until_s = now_s + WRITE_PATIENCE_S
+            return now_s - self._away_since_s
+
     def _connect(self, begin: Callable[[Connection], None]) -> Connection:
         with translated_errors(self.place):
-            connection = _Connection.connect(
-                self._address.dsn,
-                autocommit=True,
-                application_name="kb",
-                connect_timeout=_BESIDE_CONNECT_S if self._beside else CONNECT_S,
-                # A network that hangs is noticed within a minute.
-                keepalives_idle=30,
-                keepalives_interval=10,
-                keepalives_count=3,
-                tcp_user_timeout=60_000,
-            )
-            if self._beside:
-                connection.answer_s = _BESIDE_ANSWER_S
+            connection = connect(self._address, beside=self._beside)
             try:
                 _begin_session(connection)
                 begin(connection)
@@ -180,6 +202,7 @@ class Connections:
                 connection.close()
                 raise
         self._was_reached = True
+        self._away_since_s = None
         return connection
 
     def give_back(self, connection: Connection) -> None:

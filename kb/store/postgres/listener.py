@@ -7,7 +7,7 @@ from typing import Final
 import psycopg
 
 from kb.store.content.database import DatabaseAddress
-from kb.store.postgres.connections import CONNECT_S
+from kb.store.postgres.connections import connect
 
 _LOOK_S: Final = 0.5
 _PAUSE_S: Final = 1.0
@@ -40,9 +40,7 @@ class Listener:
                 self._stop.wait(_PAUSE_S)
 
     def _hear(self) -> None:
-        with psycopg.connect(
-            self._address.dsn, autocommit=True, application_name="kb", connect_timeout=CONNECT_S
-        ) as connection:
+        with connect(self._address) as connection:
             connection.execute(self._listen)
             self._wake()
             while not self._stop.is_set():

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from psycopg import Connection, Error
+from psycopg.errors import InsufficientPrivilege, UndefinedColumn, WrongObjectType
 
-from kb.errors import NotFound, StoreBusy, WrongProcess
+from kb.errors import NotFound, ReadOnlyHome, StoreBusy, UsageError, WrongProcess
 from kb.store.content.database import DatabaseAddress
 from kb.store.kv import ReadTxn, ToldTable, WriteTxn
 from kb.store.postgres.connections import Connections
@@ -20,6 +21,7 @@ from kb.store.postgres.listener import Listener
 from kb.store.postgres.reads import Reads
 from kb.store.postgres.schema import (
     SCHEMA_FORMAT,
+    Commit,
     SchemaState,
     Statements,
     check_format,
@@ -29,7 +31,7 @@ from kb.store.postgres.schema import (
 )
 from kb.store.postgres.server_clock import ServerClock, ServerTime
 from kb.store.postgres.session import Session, WriteSession
-from kb.store.postgres.translate import translated_errors
+from kb.store.postgres.translate import denied_reading, translated_errors
 from kb.store.postgres.view import PostgresTxn, PostgresView
 from kb.store.server_state import ServerState
 
@@ -38,6 +40,7 @@ _SHARED_BYTES_MAX: Final = 8 << 20
 _HOME_BYTES: Final = 8
 _TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_PAUSE_S: Final = 0.1
+_TO_MIGRATE: Final = "an earlier kb made its tables, and their owner has to use this kb first"
 
 
 class PostgresEnvironment:
@@ -54,8 +57,8 @@ class PostgresEnvironment:
         """Open it. Raises NotFound without `create`, if it is missing; never an error of psycopg.
 
         One that is asked `beside` another home fails soon where its server is away.
-        Raises StoreUnreachable, StoreDenied, StoreTooNew, and ReadOnlyHome if it has to be made or
-        migrated and this user may not.
+        Raises StoreUnreachable, StoreDenied, StoreTooNew, UsageError for a schema of something
+        else, and ReadOnlyHome if it has to be made or migrated and this user may not.
         """
         self._address = address
         self._place = address.shown
@@ -68,7 +71,7 @@ class PostgresEnvironment:
         self._connections = Connections(address, beside=beside)
         self._time = server_time or ServerTime()
         self.clock = ServerClock(self._time)
-        self._reads = Reads(-1, _SHARED_BYTES_MAX)
+        self._reads = Reads(Commit(-1, ""), _SHARED_BYTES_MAX)
         # Also where nobody closes it.
         self._release = weakref.finalize(self, _release, self._connections, self._pid)
         try:
@@ -82,23 +85,39 @@ class PostgresEnvironment:
             raise
 
     def _prepared(self, connection: Connection, schema: str, *, create: bool) -> SchemaState:
-        state = schema_state(connection, self._statements)
+        try:
+            state = schema_state(connection, self._statements)
+        except InsufficientPrivilege as error:
+            raise denied_reading(error, self._place) from error
+        except UndefinedColumn as error:
+            raise self._not_a_home() from error
         if state is None:
             if not create:
                 raise NotFound(id=self._place)
-            state = make_schema(connection, schema, self._statements, os.urandom(_HOME_BYTES).hex())
+            home = os.urandom(_HOME_BYTES).hex()
+            try:
+                state = make_schema(connection, schema, self._statements, home)
+            except (UndefinedColumn, WrongObjectType) as error:
+                raise self._not_a_home() from error
         if state.format < SCHEMA_FORMAT:
-            state = migrate(connection, schema, self._statements)
+            try:
+                state = migrate(connection, schema, self._statements)
+            except InsufficientPrivilege as error:
+                raise ReadOnlyHome(_TO_MIGRATE, place=self._place) from error
         check_format(state.format, self._place)
         return state
+
+    def _not_a_home(self) -> UsageError:
+        detail = f"the schema {self._schema} has tables that kb did not make; take another name"
+        return UsageError(f"{self._place}: {detail}")
 
     @contextmanager
     def read(self) -> Iterator[ReadTxn]:
         """A read transaction. Raises WrongProcess after a fork."""
         self._check_usable()
         session = Session(self._connections, self._statements, self._time)
-        self._see(session.number)
-        view = PostgresView(session, self._statements, self._reads_at(session.number))
+        self._see(session.seen.number)
+        view = PostgresView(session, self._statements, self._reads_at(session.seen))
         try:
             yield view
         finally:
@@ -114,7 +133,7 @@ class PostgresEnvironment:
         """
         self._check_usable()
         session = WriteSession(self._connections, self._statements, self._time)
-        view = PostgresTxn(session, self._statements, self._reads_at(session.number))
+        view = PostgresTxn(session, self._statements, self._reads_at(session.seen))
         try:
             try:
                 yield view
@@ -122,18 +141,18 @@ class PostgresEnvironment:
                 view.end()
             session.commit()
             # Only this writer's changes are between its view and the next commit.
-            if session.changes and self._reads.number == session.number:
-                self._reads = self._reads.after(session.changes)
-            self._see(session.number + bool(session.changes))
+            if session.changes and self._reads.commit == session.seen:
+                self._reads = self._reads.after(session.made, session.changes)
+            self._see(session.made.number)
         finally:
             session.end()
 
-    def _reads_at(self, number: int) -> Reads:
+    def _reads_at(self, commit: Commit) -> Reads:
         """What transactions that see this commit share."""
         reads = self._reads
-        if reads.number != number:
+        if reads.commit != commit:
             # Who still sees another commit keeps what it has.
-            self._reads = reads = Reads(number, _SHARED_BYTES_MAX)
+            self._reads = reads = Reads(commit, _SHARED_BYTES_MAX)
         return reads
 
     def size_bytes(self) -> int:

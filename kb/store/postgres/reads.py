@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from kb.store.postgres.schema import Commit
+
 Pair = tuple[bytes, bytes]
 Range = tuple[str, bytes, bytes | None, bool]
 """Table, start, stop, and whether it is read backwards."""
@@ -19,9 +21,8 @@ class Reads:
     Threads may share one. What does not fit any more takes the place of all that was there.
     """
 
-    def __init__(self, number: int, bytes_max: int) -> None:
-        self.number = number
-        """The commit."""
+    def __init__(self, commit: Commit, bytes_max: int) -> None:
+        self.commit = commit
         self._bytes_max = bytes_max
         self._bytes = 0
         self._values: dict[tuple[str, bytes], bytes | None] = {}
@@ -45,9 +46,9 @@ class Reads:
         self._make_room(_ROW_BYTES + sum(_ROW_BYTES + len(value) for _, value in rows))
         self._firsts[asked] = (rows, is_all)
 
-    def after(self, changes: Mapping[str, Mapping[bytes, bytes | None]]) -> "Reads":
+    def after(self, commit: Commit, changes: Mapping[str, Mapping[bytes, bytes | None]]) -> "Reads":
         """What is known of the next commit, which makes these changes and no others."""
-        reads = Reads(self.number + 1, self._bytes_max)
+        reads = Reads(commit, self._bytes_max)
         reads._values, reads._bytes = dict(self._values), self._bytes
         reads._firsts = {
             asked: rows for asked, rows in self._firsts.items() if asked[0] not in changes

@@ -2,7 +2,8 @@
 
     records (tab, k, v)         every table of the store, in one
     counter (n, format, home)   one row: the newest commit, the schema's version, the home's id
-    commits (n, token)          who made the newest commits, so that a lost answer can be found out
+    commits (n, token)          who made the newest commits, so that a lost answer can be found out,
+                                and that a number stands for another commit after a failover
 
 Whoever writes holds the row of `counter` from its first statement to its commit. So there is one
 writer at a time, and commits have the order of their numbers.
@@ -26,6 +27,16 @@ from kb.store.kv import ToldTable
 
 SCHEMA_FORMAT: Final = 1
 TOKEN_BYTES: Final = 16
+
+
+class Commit(Struct, frozen=True):
+    """A commit. After a failover that lost some, its number alone may mean another one."""
+
+    number: int
+    token: str
+    """Whoever made it drew it at random; in hex. Empty before the first commit."""
+
+
 COMMITS_KEPT: Final = 1_000
 """How many commits back a lost answer can be found out."""
 _TRIES_MAX: Final = 10
@@ -45,6 +56,8 @@ _MAKE: Final = (
         " n bigint NOT NULL, format int NOT NULL, home text NOT NULL)"
     ),
 )
+# In hex, so that a user's settings do not change its form.
+_MADE_BY: Final = "(SELECT encode(token, 'hex') FROM {schema}.commits WHERE commits.n = counter.n)"
 # (with a stop, backwards) -> one batch of a scan.
 _SCANS: Final = {
     (False, False): (
@@ -86,14 +99,15 @@ class Statements:
         self._table = sql.Literal(f"{schema}.counter")
         self.begin_read = self._bytes(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-            " SELECT n, format, {clock} FROM {schema}.counter"
+            " SELECT n, format, {made_by}, {clock} FROM {schema}.counter"
         )
         # The clock is read by a statement of its own, after the wait for the lock. A writer that
         # says nothing for long keeps all others waiting, so it loses its lock.
         self.begin_write = self._bytes(
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
             " SET LOCAL idle_in_transaction_session_timeout = '60s';"
-            " SELECT n, format FROM {schema}.counter FOR UPDATE; SELECT {clock}"
+            " SELECT n, format FROM {schema}.counter FOR UPDATE;"
+            " SELECT {made_by}, {clock} FROM {schema}.counter"
         )
         self.newest = self._bytes("SELECT n FROM {schema}.counter")
         # The privilege is that of membership, whether or not the role inherits rights by it.
@@ -138,8 +152,9 @@ class Statements:
         return self._scans[has_stop, reverse]
 
     def _bytes(self, text: str) -> bytes:
+        made_by = sql.SQL(_MADE_BY).format(schema=self._schema)
         parts = {"schema": self._schema, "clock": _CLOCK_MS, "table": self._table}
-        return sql.SQL(text).format(**parts).as_bytes()
+        return sql.SQL(text).format(made_by=made_by, **parts).as_bytes()
 
 
 def schema_state(connection: Connection, statements: Statements) -> SchemaState | None:

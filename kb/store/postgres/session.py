@@ -10,11 +10,11 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import Connection
-from psycopg.errors import error_from_result
+from psycopg.errors import InsufficientPrivilege, error_from_result
 from psycopg.generators import fetch_many
 from psycopg.pq import ExecStatus
 
-from kb.errors import StoreUnreachable
+from kb.errors import KbError, StoreUnreachable
 from kb.model.failpoints import failpoint
 from kb.store.postgres.connections import (
     READ_PATIENCE_S,
@@ -22,15 +22,22 @@ from kb.store.postgres.connections import (
     Connections,
     roll_back,
 )
-from kb.store.postgres.schema import COMMITS_KEPT, TOKEN_BYTES, Statements, check_format
+from kb.store.postgres.schema import (
+    COMMITS_KEPT,
+    TOKEN_BYTES,
+    Commit,
+    Statements,
+    check_format,
+)
 from kb.store.postgres.server_clock import ServerTime
-from kb.store.postgres.translate import is_lost, translated
+from kb.store.postgres.translate import denied_reading, is_lost, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 Changes = dict[str, dict[bytes, bytes | None]]
 """table -> key -> the new value, None for a key that is removed."""
 
+_NONE: Final = Commit(-1, "")
 _LOSSES_MAX: Final = 5
 _SENT_BYTES_MAX: Final = 8 << 20
 _SENT_ROWS_MAX: Final = 10_000
@@ -42,13 +49,13 @@ class Session:
     def __init__(
         self, connections: Connections, statements: Statements, server_time: ServerTime
     ) -> None:
-        """Begin. Raises StoreUnreachable, StoreDenied, StoreBusy, StoreTooNew or ReadOnlyHome."""
+        """Begin. Raises StoreUnreachable, StoreDenied, StoreBusy, StoreTooNew or StoreDamaged."""
         self._connections = connections
         self._statements = statements
         self._time = server_time
         self._losses = 0
-        self.number = -1
-        """The number of the newest commit that it sees."""
+        self.seen = _NONE
+        """The newest commit that it sees."""
         self._connection: Connection | None = None
         self._connection = self._taken()
 
@@ -90,14 +97,20 @@ class Session:
         try:
             return self._connections.take(self._begin, patience_s=self._patience_s)
         except psycopg.Error as error:
-            raise translated(error, self._connections.place) from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: psycopg.Error) -> KbError:
+        if isinstance(error, InsufficientPrivilege):
+            return denied_reading(error, self._connections.place)
+        return translated(error, self._connections.place)
 
     def _begin(self, connection: Connection) -> None:
-        number, format_, moment_ms = _single_numbers(connection, self._begin_text)
-        self._time.take(moment_ms)
-        check_format(format_, self._connections.place)
-        if self.number in (-1, number):
-            self.number = number
+        number, format_, token, moment_ms = _single_values(connection, self._begin_text)
+        self._time.take(int(moment_ms))
+        check_format(int(format_), self._connections.place)
+        newest = Commit(int(number), token.decode())
+        if self.seen in (_NONE, newest):
+            self.seen = newest
             return
         self._check_overtaken(connection)
 
@@ -120,7 +133,7 @@ class Session:
         """Take another connection for one that is lost; raise the KbError of any other error."""
         self._losses += 1
         if not is_lost(error) or self._losses > _LOSSES_MAX:
-            raise translated(error, self._connections.place) from error
+            raise self._translated(error) from error
         self.end()
         self._connection = self._taken()
 
@@ -131,7 +144,7 @@ class WriteSession(Session):
     def __init__(
         self, connections: Connections, statements: Statements, server_time: ServerTime
     ) -> None:
-        """As `Session`; waits for the current writer."""
+        """As `Session`; waits for the current writer. Raises ReadOnlyHome, too."""
         self.changes: Changes = {}
         """All that is to be written; sent with the commit, and again if a connection is lost."""
         self._token = b""
@@ -145,6 +158,9 @@ class WriteSession(Session):
     @property
     def _patience_s(self) -> float:
         return WRITE_PATIENCE_S
+
+    def _translated(self, error: psycopg.Error) -> KbError:
+        return translated(error, self._connections.place)
 
     def _statements_of(
         self, table: str, changes: dict[bytes, bytes | None]
@@ -169,6 +185,11 @@ class WriteSession(Session):
         if keys:
             yield self._statements.put_many, (table, keys, values)
 
+    @property
+    def made(self) -> Commit:
+        """The commit that it has made, or the one before if there was nothing to write."""
+        return Commit(self.seen.number + 1, self._token.hex()) if self._is_committed else self.seen
+
     def commit(self) -> None:
         """Make all changes durable; returns only when they are.
 
@@ -189,7 +210,7 @@ class WriteSession(Session):
         failpoint("store.after_commit")
 
     def _commit(self, connection: Connection) -> None:
-        statements, number = self._statements, self.number + 1
+        statements, number = self._statements, self.seen.number + 1
         with connection.pipeline():
             for table, changes in self.changes.items():
                 for text, parameters in self._statements_of(table, changes):
@@ -206,7 +227,7 @@ class WriteSession(Session):
     def _check_overtaken(self, connection: Connection) -> None:
         # Whoever holds the lock sees every commit, so also this one's if it was made.
         row = connection.execute(
-            self._statements.token_of, (self.number + 1,), binary=True
+            self._statements.token_of, (self.seen.number + 1,), binary=True
         ).fetchone()
         if self._token and row is not None and row[0] == self._token:
             self._is_committed = True
@@ -215,8 +236,8 @@ class WriteSession(Session):
         super()._check_overtaken(connection)
 
 
-def _single_numbers(connection: Connection, text: bytes) -> list[int]:
-    """The numbers in the rows that several statements give, one row each.
+def _single_values(connection: Connection, text: bytes) -> list[bytes]:
+    """The values in the rows that several statements give, one row each, as text.
 
     Every transaction begins so. It is asked without a cursor, which takes longer to make than all
     else that the client does here.
@@ -229,7 +250,7 @@ def _single_numbers(connection: Connection, text: bytes) -> list[int]:
             if result.status == ExecStatus.FATAL_ERROR:
                 raise error_from_result(result, connection.info.encoding)
         return [
-            int(result.get_value(0, column) or 0)
+            result.get_value(0, column) or b""
             for result in results
             if result.ntuples
             for column in range(result.nfields)

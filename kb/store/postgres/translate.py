@@ -23,6 +23,7 @@ _DETAIL_CHARS_MAX: Final = 300
 _BAD_SETTINGS: Final = "connection is bad: "
 # The first two letters of an SQLSTATE are its class.
 _LOST_CLASSES: Final = ("08", "57P")
+_ENDS_A_CONNECTION: Final = ("FATAL", "PANIC")
 _DENIED_CLASSES: Final = ("28", "3D")
 # While connecting libpq gives no SQLSTATE, and the server's words are in its own language; these
 # are those of libpq itself and of an English server.
@@ -31,6 +32,7 @@ _DENIED_WORDS: Final = (
     *("no pg_hba.conf entry", "is not permitted to log in", "permission denied for database"),
     *("not currently accepting connections", "certificate", "does not support SSL"),
 )
+_WHO_GRANTS: Final = "the owner of the home gives the right to read it by GRANT"
 _WHAT_KB_GIVES: Final = "kb gives the password that libpq finds (PGPASSWORD, ~/.pgpass)"
 
 
@@ -46,9 +48,14 @@ def translated_errors(place: str) -> Iterator[None]:
 def is_lost(error: psycopg.Error) -> bool:
     """Whether the connection is gone, rather than a statement refused."""
     state = error.sqlstate or ""
-    if state.startswith(_LOST_CLASSES):
+    if state.startswith(_LOST_CLASSES) or error.diag.severity_nonlocalized in _ENDS_A_CONNECTION:
         return True
     return isinstance(error, psycopg.OperationalError) and not state
+
+
+def denied_reading(error: errors.InsufficientPrivilege, place: str) -> StoreDenied:
+    """The error for a role that may not even read."""
+    return StoreDenied(f"{_first_line(error)}; {_WHO_GRANTS}", place=place)
 
 
 def translated(error: psycopg.Error, place: str) -> KbError:

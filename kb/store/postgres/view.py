@@ -36,7 +36,7 @@ class PostgresView:
         self._live: Session | None = session
         self._statements = statements
         self._shared = shared
-        self._own = Reads(session.number, _OWN_BYTES_MAX)
+        self._own = Reads(session.seen, _OWN_BYTES_MAX)
         self._wanted: dict[str, dict[bytes, None]] = {}
         self._wanted_ranges: dict[Range, None] = {}
 
@@ -138,7 +138,7 @@ class PostgresView:
 
     def last_txn(self) -> int:
         """The number of the newest commit that it sees."""
-        return self._session.number
+        return self._session.seen.number
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -208,7 +208,7 @@ class PostgresTxn(PostgresView):
 
     def last_txn(self) -> int:
         """The number that its own commit will have."""
-        return self._session.number + 1
+        return self._session.seen.number + 1
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         """Set the value, whatever was there."""

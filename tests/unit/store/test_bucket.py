@@ -165,6 +165,13 @@ ALL = 100
         (refusal(503, "SlowDown"), StoreUnreachable, "busy or fails (503 SlowDown)"),
         (S3Answer(500, b"<html>" + SECRET.encode()), StoreUnreachable, "busy or fails (500)"),
         (refusal(507, "XMinioStorageFull"), StoreFull, "507 XMinioStorageFull"),
+        (refusal(400, "ExpiredToken"), BucketRefused, "has expired (400 ExpiredToken); renew it"),
+        (refusal(403, "ExpiredToken"), BucketRefused, "has expired (403 ExpiredToken); renew it"),
+        (refusal(400, "InvalidToken"), BucketRefused, "refuses the key (400 InvalidToken)"),
+        (refusal(403, "QuotaExceeded"), StoreFull, "403 QuotaExceeded"),
+        (refusal(400, "InvalidRegionName"), BucketRefused, "set content.region"),
+        (refusal(400, "RequestTimeout"), StoreUnreachable, "busy or fails (400 RequestTimeout)"),
+        (refusal(409, "OperationAborted"), StoreUnreachable, "busy or fails (409 OperationAb"),
     ],
 )
 @pytest.mark.parametrize("method", ["put", "get", "names", "delete"])
@@ -189,6 +196,31 @@ def test_each_refusal_is_one_clear_line(
     assert KEY_ID not in said
     assert SECRET not in said
     assert told.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        ("AccessDenied", BucketRefused, "refuses the key (AccessDenied)"),
+        ("InternalError", StoreUnreachable, "busy or fails (InternalError); try again"),
+        ("InvalidObjectState", BucketRefused, "refuses the request (InvalidObjectState)"),
+    ],
+)
+def test_an_object_that_is_not_removed(
+    server: S3Server, code: str, kind: type[KbError], words: str
+) -> None:
+    """The answer to a removal of several is good, and says of one why it is still there."""
+    place = "kb/notes/home1/raw"
+    body = (
+        f"<DeleteResult><Deleted><Key>{place}/b</Key></Deleted><Error><Key>{place}/a</Key>"
+        f"<Code>{code}</Code><Message>{SECRET}</Message></Error></DeleteResult>"
+    )
+    answer = S3Answer(200, body.encode(), {"content-type": "application/xml"})
+    server.faults.append(lambda asked: answer if asked.method == "POST" else None)
+    with pytest.raises(kind) as told:
+        bucket_at(server).delete(["raw/a", "raw/b"])
+    assert words in str(told.value)
+    assert SECRET not in str(told.value)
 
 
 def test_what_passes_is_tried_again(server: S3Server) -> None:

@@ -18,6 +18,10 @@ from kb.store.content.layout import is_in_database
         "postgresql://h/db?options=-cfoo",
         "postgresql://h/db?%70assword=only-mine",
         "postgresql://h/db?ssl%50assword=only-mine",
+        "postgresql://u:only-mine@h/db",
+        "postgresql://u:half/only-mine@h/db",
+        "postgresql://u:only-mine?x@h/db",
+        "postgresql://h:only-mine/db",
     ],
 )
 def test_addresses_that_cannot_be(bad: str) -> None:
@@ -48,5 +52,7 @@ def test_addresses() -> None:
     full = database_address("postgres://u@h:1/db/team_1?sslmode=require")
     assert full == DatabaseAddress(dsn="postgresql://u@h:1/db?sslmode=require", schema="team_1")
     assert full.shown == "postgresql://u@h:1/db/team_1?sslmode=require"
+    for hosts in ("u@[::1]:5432", "a:1,b:2", "u@[::1],b:2", "u@:5433", "u@a:", "u%40x@h"):
+        assert database_address(f"postgresql://{hosts}/db").dsn == f"postgresql://{hosts}/db"
     assert database_address("postgresql://").shown == "postgresql:////kb"
     assert database_address("postgresql:///db?service=x").schema == "kb"
