@@ -164,7 +164,6 @@ def open_to_read(ctx: click.Context) -> "App":
     if not choice.decision(home).store:
         home = choice.stand_in(home)
         choice.check_counts(home)
-    _tell_missing(ctx, home, is_told=False)
     app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
     return app
@@ -214,14 +213,10 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     return spaces
 
 
-def _tell_missing(ctx: click.Context, home: Path, *, is_told: bool = True) -> None:
-    """Say so where the home that the user named is not there. Raises UsageError for a file."""
+def _tell_missing(ctx: click.Context, home: Path) -> None:
+    """Say so where the home that the user named is not there."""
     named = ctx.obj["home"] or os.environ.get("KB_HOME")
-    if not named or HomePaths(home).database is not None or home.is_dir():
-        return
-    if home.exists():
-        raise UsageError(f"{home} is a file, and no home")
-    if is_told:
+    if named and HomePaths(home).database is None and not home.is_dir():
         warn(f"there is no home at {home} yet")
 
 

@@ -272,10 +272,6 @@ def test_which_space_is_meant(filled: Person) -> None:
     missing = filled.kb("search", "harbour", "--json", env={"KB_HOME": str(elsewhere)})
     assert (missing.code, missing.json["hits"]) == (0, [])
     assert missing.err == f"kb: there is no home at {elsewhere} yet\n"
-    elsewhere.write_text("a file")
-    for args in (("search", "harbour"), ("check",), ("stats",)):
-        wrong = filled.kb("--home", elsewhere, *args)
-        assert (wrong.code, wrong.err) == (2, f"kb: {elsewhere} is a file, and no home\n")
     assert {space for _, space in filled.hits("-k", "9", cwd=filled.root)} == {"user"}
     for home, name in ((filled.user_home, "user"), (filled.project_home, "project")):
         assert {space for _, space in filled.hits(env={"KB_HOME": str(home)})} == {name}
