@@ -177,8 +177,8 @@ class DenseIndex:
         for segment in snapshot.segments if snapshot else ():
             rows, is_present = segment.find(chunk_nos)
             if is_present.all():
-                return segment.vectors[rows], is_present
-            matrix[is_present] = segment.vectors[rows[is_present]]
+                return segment.vectors.take(rows, axis=0), is_present
+            matrix[is_present] = segment.vectors.take(rows[is_present], axis=0)
             present |= is_present
         return matrix, present
 
