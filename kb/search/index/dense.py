@@ -20,6 +20,7 @@ from kb.search.index.dense_files import (
     damaged_files,
     folder_name,
     load_manifest,
+    manifest_path,
     map_segments,
     read_rows,
     remove_unnamed_files,
@@ -32,9 +33,10 @@ from kb.search.index.dense_files import (
 from kb.search.index.files import (
     CacheDamaged,
     FileMark,
+    KeptFile,
     content_matches,
     current_mark,
-    stat_matches,
+    stats_match,
 )
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
@@ -106,6 +108,9 @@ class DenseIndex:
         self._graph: tuple[GraphEntry, Graph | None] | None = None
         self._graph_lock = Lock()
         self._is_damaged = False
+        self._manifest = KeptFile(
+            manifest_path(self.folder), lambda: load_manifest(self.folder, fingerprint, dim)
+        )
 
     def catch_up(
         self, store: Store, *, wait_s: float, rebuild: bool = False, commit: int | None = None
@@ -132,9 +137,8 @@ class DenseIndex:
             return False
         manifest = loaded[1]
         position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
-        return log_follower.is_up_to_date(store, position) and all(
-            stat_matches(self.folder, mark) for mark in manifest.marks(with_graph=True)
-        )
+        is_level = log_follower.is_up_to_date(store, position)
+        return is_level and stats_match(self.folder, manifest.marks(with_graph=True))
 
     def search(
         self,
@@ -280,18 +284,14 @@ class DenseIndex:
 
     def refresh(self) -> LogPosition | None:
         """Map the files that the manifest names, unless they are mapped; see FollowingIndex."""
-        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        loaded = self._manifest.read()
         if loaded is None:
             if not self.in_memory:
                 self._snapshot = None
             return self._snapshot.position if self._snapshot else None
         digest, manifest = loaded
         snapshot = self._snapshot
-        if (
-            snapshot
-            and snapshot.digest == digest
-            and all(stat_matches(self.folder, m) for m in snapshot.marks)
-        ):
+        if snapshot and snapshot.digest == digest and stats_match(self.folder, snapshot.marks):
             return snapshot.position
         mapped = snapshot.segments if snapshot and snapshot.digest != digest else ()
         # Assigned once, at the end: other threads search meanwhile.

@@ -207,7 +207,10 @@ def rank_exact(
     if not len(nos):
         return NO_HITS
     scores = np.concatenate(
-        [exact_cosines(s.vectors.take(r, axis=0), query) for s, r in zip(segments, rows, strict=True)]
+        [
+            exact_cosines(s.vectors.take(r, axis=0), query)
+            for s, r in zip(segments, rows, strict=True)
+        ]
     )
     order = np.lexsort((nos, -scores))[:limit]
     return IndexHits(nos=nos[order].tolist(), scores=scores[order].tolist())
