@@ -83,6 +83,11 @@ def start_of(term: str) -> str:
     return term[: _START_CHARS_MAX if len(term) >= _LONG_TERM_CHARS else 2]
 
 
+@functools.lru_cache(_TEXTS_KEPT)
+def _ascii_starts(terms: frozenset[str]) -> frozenset[str]:
+    return frozenset(filter(str.isascii, map(start_of, terms)))
+
+
 def is_held_by_parts(terms: frozenset[str]) -> bool:
     """Whether a text holds all of these terms that a part of it holds.
 
@@ -95,7 +100,7 @@ def _found(text: str, terms: frozenset[str], *, has_others: bool) -> Iterator[tu
     # The only letter of these that is two in lower case; it is folded into this one.
     low = text.replace("İ", "I").lower()
     word_at = re.compile(_WORD if has_others else _ASCII_WORD).match
-    places = [*_starts(low, set(map(start_of, terms)))]
+    places = [*_starts(low, _ascii_starts(terms))]
     if has_others:
         places += _starts_with_others(low, {"", *(term[:1] for term in terms)})
     for place in places:
@@ -109,7 +114,7 @@ def _found(text: str, terms: frozenset[str], *, has_others: bool) -> Iterator[tu
 
 def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
     """Where words begin like a term does, in ASCII."""
-    for start in filter(str.isascii, starts):
+    for start in starts:
         place = low.find(start)
         while place >= 0:
             if not low[place - 1 : place].isalnum():

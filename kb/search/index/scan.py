@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # An upper bound of the error of single precision for rows of length 1.
 _ROUNDING: Final = 1e-5
-_RESCORE_ROWS: Final = 4_096
+# So few that the copy in double precision stays in the cache, and takes no new pages.
+_RESCORE_ROWS: Final = 64
 # Below this share of passing rows only they are scored, instead of all rows.
 _GATHER_SHARE: Final = 0.1
 _GROUP_ROWS: Final = 16
