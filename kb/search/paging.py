@@ -76,7 +76,7 @@ class Pager(Struct, frozen=True, kw_only=True):
 
     @property
     def scored(self) -> int:
-        """How many of these need their score: the one after the page only tells that it is there."""
+        """How many of these need their score: the one after the page only tells of itself."""
         return self.depth if self.by_date or self.min_score else self.first + self.k
 
     def page(self, rows: Sequence[R]) -> tuple[list[R], ResultPage]:
