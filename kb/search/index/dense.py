@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from kb.search.index.segments import Matrix, Numbers
 
 DenseMode = Literal["auto", "exact", "hnsw"]
-# See docs/adr/0003: below it a scan takes under 70 ms; loading a graph takes longer than that.
-CROSSOVER_ROWS: Final = 1_000_000
+# See docs/adr/0098: below it a scan takes under 70 ms; loading a graph takes longer than that.
+CROSSOVER_ROWS: Final = 3_000_000
 _EF: Final = 256
 _DEAD_SHARE_MAX: Final = 0.2
 _TAIL_SHARE_MAX: Final = 0.2
@@ -446,8 +446,8 @@ class DenseIndex:
             graph = hnsw.build(self.folder, base)
             self._record([base], graph, position)
             return
-        # A graph that cannot be loaded keeps no dead rows.
-        pinned = graph.segment if graph and hnsw.is_available() else None
+        # A graph that no search uses keeps no dead rows.
+        pinned = graph.segment if graph and self._uses_graph(snapshot) else None
         to_compact = [_has_many_dead(part) and segment_token(part) != pinned for part in parts]
         if any(to_compact):
             pairs = zip(parts, to_compact, strict=True)
