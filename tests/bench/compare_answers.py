@@ -228,6 +228,7 @@ def main() -> None:
         try:
             if options.home:
                 asked = searches(options.data)
+                sides[0].run("trust", str(home))
                 sys.exit(min(1, told(*(found_by(side, asked) for side in sides))))
             sys.exit(min(1, compared(*sides, Path(scratch))))
         finally:
