@@ -59,7 +59,7 @@ help:
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
 	@echo "make bench-readd adding an unchanged folder of 5,183 files beside recollindex; two minutes"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
-	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
+	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision; with GROWN=HOME searches of that"
 	@echo "make compare-eval  how good answers are beside those of BEFORE, a revision, on the sets of make eval"
 	@echo "make eval        how good answers are, on the sets in DATA and on more made of them; with CFG=\"--cfg search.rrf_k=60\""
 	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
@@ -231,7 +231,7 @@ bench-pdf: $(STAMP)
 	$(BIN)/python tests/bench/bench_pdf.py --old $(DATA)
 
 compare-answers: $(STAMP)
-	$(BIN)/python tests/bench/compare_answers.py $(BEFORE)
+	$(BIN)/python tests/bench/compare_answers.py $(if $(GROWN),--home $(GROWN) --data $(DATA)) $(BEFORE)
 
 TEST_SETS = $(dir $(wildcard $(DATA)/*/queries.jsonl)) build/test_sets/* tests/data/chinese_paraphrases
 

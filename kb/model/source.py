@@ -232,7 +232,7 @@ def name_and_folders(source: str) -> tuple[str, str]:
     if is_repository(source):
         repository, _, path = source.partition("://")[2].partition("#")
         source = f"{repository}/{urllib.parse.unquote(path)}"
-    elif part := re.fullmatch(_PART, source):
+    elif "#" in source and (part := re.fullmatch(_PART, source)):
         names = part[2].split("/")
         if len(names) == 1:
             return "", part[1]

@@ -87,12 +87,17 @@ def bounded(
     """
     if max_tokens is None:
         return result
-    by_name = {home.name: home for home in homes}
-    counts = []
-    for hit in result.hits:
-        with by_name.get(hit.source_space, homes[0]).store.read() as txn:
-            counts.append(tokens_of(txn, hit))
-    hits, cut = hits_fitting(result.hits, counts, max_tokens)
+    names = {home.name for home in homes}
+    counts: dict[int, int] = {}
+    for place, home in enumerate(homes):
+        # What is of no home that is known counts as one of the first.
+        mine = [
+            hit
+            for hit in result.hits
+            if hit.source_space == home.name or (place == 0 and hit.source_space not in names)
+        ]
+        counts |= counts_of(home, mine)
+    hits, cut = hits_fitting(result.hits, [counts[hit.rank] for hit in result.hits], max_tokens)
     truncated = "; ".join(part for part in (result.truncated, cut) if part) or None
     return msgspec.structs.replace(result, hits=hits, truncated=truncated)
 
@@ -110,7 +115,16 @@ def rows_fitting(rows: Sequence[Struct], max_tokens: int | None) -> int:
     return count
 
 
-def tokens_of(txn: ReadTxn, hit: Hit) -> int:
+def counts_of(home: "OpenHome", hits: Sequence[Hit]) -> dict[int, int]:
+    """How many tokens the texts of a home's hits have, by their ranks, which differ."""
+    if not hits:
+        return {}
+    with home.store.read() as txn:
+        chunks.expect_by_id(txn, (hit.chunk_id for hit in hits))
+        return {hit.rank: _tokens_of(txn, hit) for hit in hits}
+
+
+def _tokens_of(txn: ReadTxn, hit: Hit) -> int:
     """How many tokens a hit's text has, by the count of its chunk; neighbours are estimated."""
     chunk = chunks.by_id(txn, hit.chunk_id)
     if chunk is None or not chunk.text:

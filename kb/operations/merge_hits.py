@@ -251,11 +251,9 @@ def _fitting(
     """The first hits that fit the budget together: each store has filled one of its own."""
     if max_tokens is None:
         return hits, None
-    from kb.operations.budget import hits_fitting, tokens_of
+    from kb.operations.budget import counts_of, hits_fitting
 
     counts: dict[int, int] = {}
-    for space, _ in each:
-        with space.store.read() as txn:
-            mine = (hit for hit in hits if hit.source_space == space.name)
-            counts |= {hit.rank: tokens_of(txn, hit) for hit in mine}
+    for home, _ in each:
+        counts |= counts_of(home, [hit for hit in hits if hit.source_space == home.name])
     return hits_fitting(hits, [counts[hit.rank] for hit in hits], max_tokens)

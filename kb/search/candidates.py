@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.model.code import is_code
 from kb.model.doc import Doc, Scope
 from kb.model.entry import GUIDE
-from kb.model.ids import ChunkNo, Lsid
+from kb.model.ids import Lsid
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
 from kb.search.filters import has_filters, may_appear
@@ -195,8 +195,8 @@ class Candidates(Struct, frozen=True, kw_only=True):
     """Cosines; NaN where the dense leg was not used or the chunk has no vector."""
     vectors: "NDArray[np.float32]"
     """Vectors of length 1, shape (n, dim); a zero row where there is none."""
-    lexical_rank: dict[ChunkNo, int]
-    dense_rank: dict[ChunkNo, int]
+    lexical_rank: dict[int, int]
+    dense_rank: dict[int, int]
     lexical_ceiling: float = 0.0
     """The lexical score of an imagined chunk with all of the query's words; 0 where unknown."""
     reading: Reading = Reading()
@@ -224,8 +224,8 @@ class WordCandidates(Struct, frozen=True, kw_only=True):
     nos: list[int]
     lexical: list[float]
     """Their scores."""
-    lexical_rank: dict[ChunkNo, int]
-    dense_rank: dict[ChunkNo, int] = {}
+    lexical_rank: dict[int, int]
+    dense_rank: dict[int, int] = {}
 
     def cosine(self, position: int) -> float | None:
         """None."""
@@ -282,7 +282,5 @@ def merge_legs(
     )
 
 
-def _ranks(leg: IndexHits | None) -> dict[ChunkNo, int]:
-    if leg is None:
-        return {}
-    return {ChunkNo(no): rank for rank, no in enumerate(leg.nos, 1)}
+def _ranks(leg: IndexHits | None) -> dict[int, int]:
+    return {} if leg is None else dict(zip(leg.nos, range(1, len(leg.nos) + 1), strict=True))

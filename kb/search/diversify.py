@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # A surplus near-duplicate keeps this share of its score.
 _NEAR_DUPLICATE_FACTOR: Final = 0.5
+_COMPARED_ROWS: Final = 64
 
 
 def diversify(
@@ -31,6 +32,10 @@ def diversify(
     group, order and scores stay. `vectors` has shape (n, dim), zero rows where there is no vector;
     None where there are none at all.
     """
+    is_unlike = vectors is None or not _has_pairs(vectors, similarity_min)
+    if is_unlike and len(set(texts)) == len(texts):
+        # Mostly none is like another one.
+        return list(enumerate(scores))[:k]
     copies: dict[str, set[int]] = {}
     for place, text in enumerate(texts):
         copies.setdefault(text, set()).add(place)
@@ -50,3 +55,13 @@ def diversify(
             if selected_alike[place] == near_duplicates_max and place in current:
                 current[place] *= _NEAR_DUPLICATE_FACTOR
     return selected
+
+
+def _has_pairs(vectors: "NDArray[np.float32]", similarity_min: float) -> bool:
+    """Whether two of the vectors are similar."""
+    for low in range(0, len(vectors), _COMPARED_ROWS):
+        near = vectors[low : low + _COMPARED_ROWS] @ vectors.T >= similarity_min
+        # Each is similar to itself, unless it is zero.
+        if near.sum() > near.trace(low):
+            return True
+    return False

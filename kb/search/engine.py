@@ -262,7 +262,8 @@ class Searcher:
         if candidates is None:
             return *pager.page([]), {}
         context = self._fit_context(query, candidates, rule, has_hits=bool(ranked))
-        return *pager.page(apply_fit(ranked, context, rule)), context.weights
+        fitting = apply_fit(ranked[: pager.scored], context, rule)
+        return *pager.page([*fitting, *ranked[pager.scored :]]), context.weights
 
     def _ordered(
         self,

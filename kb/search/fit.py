@@ -158,7 +158,9 @@ def term_coverage(weights: Mapping[str, float], text: str, head: str = "") -> fl
     if total <= 0:
         return 0.0
     terms = frozenset(weights)
-    present = term_places(text, terms).held | term_places(head, terms).held
+    present = term_places(text, terms).held
+    if present != terms:
+        present |= term_places(head, terms - present).held
     return math.fsum(weight for term, weight in weights.items() if term in present) / total
 
 

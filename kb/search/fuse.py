@@ -54,13 +54,15 @@ def spaced_ranks(leg: LegScores, spacing_min: int = 0) -> "NDArray[np.float64]":
 
     scores = leg.scores
     n = max(len(scores), spacing_min)
-    present = scores[~np.isnan(scores)]
+    missing = np.isnan(scores)
+    present = scores[~missing]
     if present.size == 0:
         return np.full(len(scores), 1.0 + n)
     top = max(float(present.max()), leg.top_min)
     low = float(present.min()) if leg.floor is None else min(leg.floor, float(present.min()))
     share = (scores - low) / (top - low) if top > low else np.ones(len(scores))
-    return np.asarray(1.0 + n * (1.0 - np.where(np.isnan(scores), 0.0, share)), dtype=np.float64)
+    share[missing] = 0.0
+    return np.asarray(1.0 + n * (1.0 - share), dtype=np.float64)
 
 
 def fuse_words(
@@ -99,9 +101,13 @@ def fuse(
     ranks = [
         spaced_ranks(leg, spacing_min) if spaced else ordinal_ranks(leg.scores) for leg in legs
     ]
-    nearest = functools.reduce(np.fmin, ranks)
     for leg, own in zip(legs, ranks, strict=True):
-        taken = own if leg.silent is None else np.where(leg.silent, nearest, own)
-        total += np.nan_to_num(leg.weight / (k + taken), nan=0.0)
+        taken = own
+        if leg.silent is not None and leg.silent.any():
+            taken = np.where(leg.silent, functools.reduce(np.fmin, ranks), own)
+        given = leg.weight / (k + taken)
+        if not spaced:
+            given[np.isnan(given)] = 0.0
+        total += given
     share = total / best if best else total
     return np.asarray((_SCORE_K + 1) * share / (k + 1 + (_SCORE_K - k) * share), dtype=np.float64)

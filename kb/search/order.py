@@ -266,7 +266,8 @@ class Ordering:
         from kb.search.index.scan import masked_cosines
 
         count, weight = self._settings.feedback_passages, self._settings.feedback_weight
-        best = np.lexsort((np.array(candidates.nos), -fused))[:count]
+        # They ascend by number.
+        best = np.argsort(-fused, kind="stable")[:count]
         present = ~np.isnan(candidates.dense)
         relevant = best[present[best]]
         if not weight or not len(relevant):
@@ -353,7 +354,8 @@ def supported(candidates: Candidates, fused: "NDArray[np.float64]") -> "NDArray[
     import numpy as np
 
     present = ~np.isnan(candidates.dense)
-    best = np.lexsort((np.array(candidates.nos), -fused.round(_DIGITS)))[:_SUPPORTED]
+    # They ascend by number.
+    best = np.argsort(-fused.round(_DIGITS), kind="stable")[:_SUPPORTED]
     best = best[present[best]]
     count = min(_NEAREST, len(best) - 1)
     if count < 1:

@@ -74,10 +74,15 @@ class Pager(Struct, frozen=True, kw_only=True):
         """How many hits must be ranked to tell the page, and whether one follows."""
         return self.reach if self.by_date else min(self.first + self.k + 1, self.reach)
 
+    @property
+    def scored(self) -> int:
+        """How many of these need their score: the one after the page only tells of itself."""
+        return self.depth if self.by_date or self.min_score else self.first + self.k
+
     def page(self, rows: Sequence[R]) -> tuple[list[R], ResultPage]:
         """The rows of the page, and where it is.
 
-        `rows` are the first `depth` of the ranking, or all, with their scores.
+        `rows` are the first `depth` of the ranking, or all; the first `scored` with their scores.
         """
         kept = [row for row in rows if row.score >= self.min_score]
         if self.by_date:

@@ -30,8 +30,6 @@ _SIMPLE_RANGES: Final = (
 _ASCII_WORD: Final = "[a-z0-9]+"
 _WORD: Final = r"[^\W_]+"
 _START_CHARS_MAX: Final = 3
-# Up to there a letter of a term may be another one in its word.
-_STARTS_WITH_OTHERS: Final = r"(?<![^\W_])[a-z0-9]{0,2}[^\W\x00-\x7f]"
 _LONG_TERM_CHARS: Final = 5
 _TEXTS_KEPT: Final = 64
 
@@ -63,14 +61,14 @@ class TermPlaces(Struct, frozen=True, kw_only=True):
 @functools.lru_cache(_TEXTS_KEPT)
 def term_places(text: str, terms: frozenset[str]) -> TermPlaces:
     """The places of a query's terms in a text."""
-    has_others = False
+    others = ""
     if not text.isascii():
         letters = frozenset(text)
         if not letters <= _simple_letters():
             return TermPlaces(held=terms_held(text, terms), starts=None)
         # Mostly there are marks of prose alone, and what is between them is as in ASCII.
-        has_others = any(letter.isalnum() for letter in letters if letter > "\x7f")
-    found = sorted(_found(text, terms, has_others=has_others))
+        others = "".join(letter for letter in letters if letter > "\x7f" and letter.isalnum())
+    found = sorted(_found(text, terms, others))
     return TermPlaces(
         held=frozenset(term for _, term in found),
         starts=tuple(place for place, _ in found),
@@ -83,6 +81,11 @@ def start_of(term: str) -> str:
     return term[: _START_CHARS_MAX if len(term) >= _LONG_TERM_CHARS else 2]
 
 
+@functools.lru_cache(_TEXTS_KEPT)
+def _starts_of(terms: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(start_of, terms))
+
+
 def is_held_by_parts(terms: frozenset[str]) -> bool:
     """Whether a text holds all of these terms that a part of it holds.
 
@@ -91,14 +94,14 @@ def is_held_by_parts(terms: frozenset[str]) -> bool:
     return not any(map(has_unspaced, terms))
 
 
-def _found(text: str, terms: frozenset[str], *, has_others: bool) -> Iterator[tuple[int, str]]:
+def _found(text: str, terms: frozenset[str], others: str) -> Iterator[tuple[int, str]]:
     # The only letter of these that is two in lower case; it is folded into this one.
     low = text.replace("İ", "I").lower()
-    word_at = re.compile(_WORD if has_others else _ASCII_WORD).match
-    places = [*_starts(low, set(map(start_of, terms)))]
-    if has_others:
-        places += _starts_with_others(low, {"", *(term[:1] for term in terms)})
-    for place in places:
+    word_at = re.compile(_WORD if others else _ASCII_WORD).match
+    starts = _starts_of(terms)
+    if others:
+        starts = starts.union(_starts_with_others(frozenset(others.lower()), starts))
+    for place in _places(low, starts):
         if match := word_at(low, place):
             for term in terms.intersection(terms_of_word(match[0])):
                 yield place, term
@@ -107,9 +110,9 @@ def _found(text: str, terms: frozenset[str], *, has_others: bool) -> Iterator[tu
             yield match.start(), term
 
 
-def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
-    """Where words begin like a term does, in ASCII."""
-    for start in filter(str.isascii, starts):
+def _places(low: str, starts: Iterable[str]) -> Iterator[int]:
+    """Where words begin like this."""
+    for start in starts:
         place = low.find(start)
         while place >= 0:
             if not low[place - 1 : place].isalnum():
@@ -117,16 +120,24 @@ def _starts(low: str, starts: Iterable[str]) -> Iterator[int]:
             place = low.find(start, place + 1)
 
 
-def _starts_with_others(low: str, firsts: set[str]) -> Iterator[int]:
-    """Where words begin with letters that are not ASCII but may become the first of a term."""
-    for match in re.finditer(_STARTS_WITH_OTHERS, low):
-        if _first_letter(low[match.start()]) in firsts:
-            yield match.start()
+def _starts_with_others(letters: Iterable[str], starts: Iterable[str]) -> Iterator[str]:
+    """The starts up to a letter that is another one in a text, which has these other letters."""
+    others: dict[str, list[str]] = {}
+    for letter in letters:
+        others.setdefault(_first_letter(letter), []).append(letter)
+    for start in starts:
+        for count, letter in enumerate(start):
+            before = start[:count]
+            if not before.isascii():
+                # What begins with that letter is found already.
+                break
+            yield from (before + other for other in others.get(letter, ()))
+            yield from (before + other for other in others.get("", ()))
 
 
 @functools.cache
 def _first_letter(letter: str) -> str:
-    """With which letter a term begins whose word begins with this one; "" where none tells."""
+    """The first of the letters that one is folded into; "" where that does not tell."""
     return "".join(spelled_words(letter))[:1]
 
 

@@ -65,6 +65,11 @@ def respelled(
     """
     found: list[Respelled] = []
     typed = list(dict.fromkeys(re.findall(_WORD, text)))
+    # Mostly every word is there, which one analysis of all tells.
+    last = query_words(text, stems=False)[-_WORDS_MAX:]
+    there = {word for word in last if has_word(SPELLED, word)}
+    if all((word.isascii() and word.lower() in there) or is_stop_word(word) for word in typed):
+        return ()
     typed = [word for word in typed if not is_stop_word(word)]
     for word in typed[-_WORDS_MAX:]:
         spelled = spelled_words(word)

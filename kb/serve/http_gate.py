@@ -7,6 +7,7 @@ the routes either.
 
 # Long because every step of the one way in is here.
 
+import functools
 import hmac
 import re
 import time
@@ -45,6 +46,7 @@ TRANSACTION: Final = "kb-transaction"
 AT_LEAST: Final = "kb-at-least"
 """Of a request: such a token; the answer is of that state, or a later one."""
 _REQUEST_ID_BYTES: Final = 8
+_PATHS_KEPT: Final = 128
 _UNKNOWN: Final = "unknown"
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "OPTIONS"))
 _CLOSE: Final = ("connection", "close")
@@ -114,6 +116,8 @@ class Gate:
         places: Places | None = None,
     ) -> None:
         self.routes = tuple(routes)
+        # Most requests are for the same few addresses.
+        self._routes_at = functools.lru_cache(_PATHS_KEPT)(self._find_routes)
         self._served = served
         self._options = options
         self._settings = options.settings
@@ -320,8 +324,8 @@ class Gate:
     def _open_route(self, request: _Request) -> Caller | None:
         """An anonymous caller, where the route is for anybody."""
         method = "GET" if request.method == "HEAD" else request.method
-        open_routes = (r for r in self.routes if r.role is None and r.method == method)
-        if any(route.ids(request.path) is not None for route in open_routes):
+        routes = (route for route, _ in self._routes_at(request.path))
+        if any(route.role is None and route.method == method for route in routes):
             return Caller(scope=Scope(user=None), role="reader")
         return None
 
@@ -377,13 +381,15 @@ class Gate:
 
         return is_let_in
 
+    def _find_routes(self, path: str) -> tuple[tuple[Route, Mapping[str, str]], ...]:
+        """The routes of all methods at a path, with the ids in it."""
+        ids = ((route, route.ids(path)) for route in self.routes)
+        return tuple((route, of_path) for route, of_path in ids if of_path is not None)
+
     def _route(self, request: _Request) -> tuple[Route, Mapping[str, str]]:
         method = "GET" if request.method == "HEAD" else request.method
         others: list[str] = []
-        for route in self.routes:
-            ids = route.ids(request.path)
-            if ids is None:
-                continue
+        for route, ids in self._routes_at(request.path):
             if route.method == method:
                 request.route = route
                 return route, ids

@@ -51,6 +51,17 @@ def expect_vectors(txn: ReadTxn, fingerprint: str, text_hashes: Iterable[str]) -
     txn.expect("vectors", (vector_key(fingerprint, text_hash) for text_hash in text_hashes))
 
 
+def expect_by_id(txn: ReadTxn, chunk_ids: Iterable[str]) -> None:
+    """Say that `by_id` is asked for these chunks next."""
+    expect(txn, _numbers_by_id(txn, chunk_ids))
+
+
+def _numbers_by_id(txn: ReadTxn, chunk_ids: Iterable[str]) -> Iterator[int]:
+    keys = [chunk_id.encode() for chunk_id in chunk_ids]
+    txn.expect("chunk_ids", keys)
+    yield from (ref.no for ref in filter(None, (CHUNK_IDS.peek(txn, key) for key in keys)))
+
+
 def by_id(txn: ReadTxn, chunk_id: str) -> Chunk | None:
     """The chunk with this id, or None."""
     ref = CHUNK_IDS.get(txn, chunk_id.encode())

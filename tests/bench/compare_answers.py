@@ -2,14 +2,18 @@
 
 The older revision makes the home, of `examples/` and made-up notes; then each revision serves it in
 turn and runs commands on it. What differs is printed, first the fields that only one side has.
-Run with `make compare-answers BEFORE=REVISION`.
+Run with `make compare-answers BEFORE=REVISION`. With --home a copy of that one is searched instead,
+with questions of the test sets in --data, in all three modes and with all that explains a hit:
+`make compare-answers BEFORE=REVISION GROWN=HOME`.
 """
 
 import argparse
 import http.client
 import itertools
 import json
+import random
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +26,7 @@ from revisions import REPOSITORY, Revision
 
 NOTES: Final = 60
 SHOWN: Final = 20
+QUESTIONS: Final = 40
 _QUERIES: Final = (
     "how often is the garden watered",
     "boiler pressure",
@@ -133,6 +138,34 @@ def answers_of(side: Revision) -> dict[str, Any]:
     return answers
 
 
+def searches(data: Path) -> list[Any]:
+    """What is asked of a home that is there: questions of each set, in each mode."""
+    chance = random.Random(1)
+    queries = [*corpus.queries(QUESTIONS)]
+    for path in sorted(data.glob("*/queries.jsonl")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        some = chance.sample(lines, min(len(lines), QUESTIONS))
+        queries += [json.loads(line)["text"] for line in some]
+    modes = ("hybrid", "lexical", "dense")
+    return [
+        {"query": query, "mode": mode, "explain": True}
+        for query, mode in itertools.product(queries, modes)
+    ]
+
+
+def found_by(side: Revision, asked: list[Any]) -> dict[str, Any]:
+    """What a revision finds, by what was asked; nothing works on the home meanwhile."""
+    answers: dict[str, Any] = {}
+    with side.served("--workers", "0") as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        for body in asked:
+            headers = {"content-type": "application/json"}
+            connection.request("POST", "/v1/search", json.dumps(body).encode(), headers)
+            got = connection.getresponse()
+            answers[json.dumps(body, ensure_ascii=False)] = (got.status, got.read().decode())
+    return answers
+
+
 def without_moment(body: bytes) -> str:
     """A body without what differs from one request to the next."""
     return re.sub(r'"request_id":"[0-9a-f]+"', '"request_id":""', body.decode())
@@ -160,7 +193,11 @@ def compared(old: Revision, new: Revision, scratch: Path) -> int:
         old.run("add", "--recursive", "--tag", "house", str(place))
     # Each runs once unmeasured, so that neither's first look changes what is there.
     new.run("check", "--repair")
-    then, now = answers_of(old), answers_of(new)
+    return told(answers_of(old), answers_of(new))
+
+
+def told(then: dict[str, Any], now: dict[str, Any]) -> int:
+    """Say what differs; returns how many answers do."""
     wrong = [name for name in then if then[name] != now[name]]
     for name in wrong[:SHOWN]:
         print(name)
@@ -177,14 +214,22 @@ def compared(old: Revision, new: Revision, scratch: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", help="the revision to compare the committed one with")
-    revision = parser.parse_args().before
+    parser.add_argument("--home", type=Path, help="a home that is there already; it is copied")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch) / "home"
+        if options.home:
+            subprocess.run(["cp", "-r", "--reflink=auto", options.home, home], check=True)
         sides = [
             Revision(Path(scratch), name, of, home)
-            for name, of in (("before", revision), ("now", "HEAD"))
+            for name, of in (("before", options.before), ("now", "HEAD"))
         ]
         try:
+            if options.home:
+                asked = searches(options.data)
+                sides[0].run("trust", str(home))
+                sys.exit(min(1, told(*(found_by(side, asked) for side in sides))))
             sys.exit(min(1, compared(*sides, Path(scratch))))
         finally:
             for side in sides:

@@ -42,10 +42,10 @@ class Revision:
         return done.returncode, done.stdout or done.stderr
 
     @contextlib.contextmanager
-    def served(self) -> Iterator[int]:
+    def served(self, *options: str) -> Iterator[int]:
         """The port of a server on the home."""
         process = subprocess.Popen(
-            [*self.kb, "serve", "--port", "0", "--no-token"],
+            [*self.kb, "serve", "--port", "0", "--no-token", *options],
             env=self.env,
             cwd=self.cwd,
             stdout=subprocess.PIPE,

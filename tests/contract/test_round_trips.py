@@ -1,5 +1,6 @@
 """How often a home in a database waits for its server, counted on the wire."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from kb.intake.worker.pool import WorkerPool
 from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest
-from kb.operations.search import ShownSearch, run
+from kb.operations.search import SEARCH, ShownSearch, run
 from kb.store.content.database import local_folder
 from kb.store.postgres import reads
 from kb.store.postgres.schema import Commit
@@ -118,6 +119,12 @@ def test_few_round_trips(
 
     for query in (*WORDS, "part 7 of 11"):
         assert counted(proxy, lambda query=query: search(query)) <= SEARCH_MAX  # type: ignore[misc]
+    served = SEARCH.addresses[0]
+    spaces = Spaces([app.opened()])
+    for query in ("part 3 of 12", "copper winter"):
+        request = ShownSearch(query=query)
+        answer = functools.partial(served.run, spaces, request, OPERATOR)
+        assert counted(proxy, answer) <= SEARCH_MAX
     (tmp_path / "two" / "new.md").write_text("# New\n\nSomething else entirely.\n")
     add(app, tmp_path / "two")
     for query in ("garden river", "copper"):

@@ -209,8 +209,8 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The lexical and dense caches."""
 
     dense_mode: Literal["auto", "exact", "hnsw"] = "auto"
-    """`exact`, `hnsw`, or by size; see ADR 3."""
-    crossover_rows: _Positive = 1_000_000
+    """`exact`, `hnsw`, or by size; see ADRs 3 and 98."""
+    crossover_rows: _Positive = 3_000_000
     """From this many chunks on `auto` uses a graph (HNSW)."""
     lock_wait_ms: _NotNegative = 10_000
     """Milliseconds to wait for another process that updates an index."""

@@ -25,6 +25,8 @@ _PHRASES_MAX: Final = 8
 _WORDS_KEPT: Final = 16_384
 """About 150 bytes each."""
 _PHRASE_WORDS_MAX: Final = 32
+_QUERIES_KEPT: Final = 16
+"""One search asks for the words of its query several times."""
 
 _HAN_CHARS: Final = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 # Scripts without spaces between words; and Hangul, which attaches particles to nouns.
@@ -127,6 +129,7 @@ def _with_parts(word: re.Match[str]) -> str:
     return f"{word[0]} {re.sub(_CAMEL, ' ', word[0])}"
 
 
+@functools.lru_cache(_QUERIES_KEPT)
 def name_keys(name: str) -> frozenset[str]:
     """The forms of a name that are equal for names which people take for the same.
 
@@ -235,9 +238,14 @@ def query_words(query: str, *, stems: bool = True) -> list[str]:
     Without `stems` they are spelled as in `spelled_words`.
     A query of stop words only keeps them, such as "to be or not to be".
     """
-    text = normalize(query[:_QUERY_CHARS_MAX], han_words=stems)
+    return list(_query_words(query[:_QUERY_CHARS_MAX], stems=stems))
+
+
+@functools.lru_cache(_QUERIES_KEPT)
+def _query_words(query: str, *, stems: bool) -> tuple[str, ...]:
+    text = normalize(query, han_words=stems)
     without_stop_words = analyzer(drop_stop_words=True, stems=stems).analyze(text)
-    return without_stop_words or analyzer(stems=stems).analyze(text)
+    return tuple(without_stop_words or analyzer(stems=stems).analyze(text))
 
 
 def is_stop_word(word: str) -> bool:

@@ -29,9 +29,9 @@ ROWS_MIN: Final = 4_096
 _BLOCK_ROWS: Final = 64
 _WRITTEN_ROWS: Final = 8_192
 _ROW_LEVELS: Final = 127
-# One bit less than eight: older processors add up two products in sixteen bits, which could
-# overflow.
-_QUERY_LEVELS: Final = 63
+# Older processors add up two products in sixteen bits, where those of seven bits do not overflow.
+_QUERY_LEVELS: Final = 127
+_QUERY_LEVELS_OF_OLD: Final = 63
 _SHIFT: Final = 64
 _FIGURES: Final = 3
 # The graph y = MatMulInteger(a, b) of unsigned and signed bytes, serialised as ONNX (opset 13).
@@ -56,31 +56,55 @@ class Codes(Struct, frozen=True, kw_only=True):
         """The number of quantised rows, those of the segment."""
         return len(self.figures[0])
 
-    def products(self, query: "Floats") -> tuple["Floats", "Floats"]:
-        """Approximate cosines with a query of length 1, and a bound of each error; both (rows,).
+    def products(self, query: "Floats") -> tuple["Floats", float]:
+        """Approximate cosines with a query of length 1, (rows,), and what `error_bounds` needs."""
+        import numpy as np
 
-        The bound does not include the rounding of single precision.
+        levels_max = _query_levels(len(query))
+        step = float(np.abs(query).max()) / levels_max
+        levels = np.rint(query / step)
+        rounding_error = float(np.linalg.norm(query - levels * step))
+        shift = levels_max + 1
+        shifted = (levels + shift).astype(np.uint8).reshape(1, 1, -1)
+        products = _product().run(None, {"a": shifted, "b": self.blocks})[0]
+        approximate: Floats = products.reshape(-1)[: self.rows].astype(np.float32)
+        steps, shifts, _ = self.figures
+        approximate *= steps
+        approximate -= shifts if shift == _SHIFT else shifts * np.float32(shift / _SHIFT)
+        approximate *= np.float32(step)
+        return approximate, rounding_error
+
+    def error_bounds(self, rows: "NDArray[np.intp] | slice", rounding_error: float) -> "Floats":
+        """How far the approximate cosines of rows may be off, of a query's `products`.
+
+        Does not include the rounding of single precision.
         """
         import numpy as np
 
-        step = float(np.abs(query).max()) / _QUERY_LEVELS
-        levels = np.rint(query / step)
-        rounding_error = float(np.linalg.norm(query - levels * step))
-        shifted = (levels + _SHIFT).astype(np.uint8).reshape(1, 1, -1)
-        products = _product().run(None, {"a": shifted, "b": self.blocks})[0]
-        approximate: Floats = products.reshape(-1)[: self.rows].astype(np.float32)
-        steps, shifts, errors = self.figures
-        approximate *= steps
-        approximate -= shifts
-        approximate *= np.float32(step)
-        error_bounds: Floats = errors * np.float32(1 + rounding_error)
-        error_bounds += np.float32(rounding_error)
-        return approximate, error_bounds
+        bounds: Floats = self.figures[2][rows] * np.float32(1 + rounding_error)
+        bounds += np.float32(rounding_error)
+        return bounds
+
+    def error_max(self, rounding_error: float) -> float:
+        """The highest of all `error_bounds`."""
+        return float(self.figures[2].max()) * (1 + rounding_error) + rounding_error
 
 
 @functools.cache
 def _product() -> Any:
     return session_of(PRODUCT)
+
+
+@functools.cache
+def _query_levels(dim: int) -> int:
+    """Up to which number the levels of a query go: as far as the product is right."""
+    import numpy as np
+
+    highest = np.full((1, 1, dim), 2 * _QUERY_LEVELS + 1, dtype=np.uint8)
+    rows = np.full((1, dim, _BLOCK_ROWS), _ROW_LEVELS, dtype=np.int8)
+    products = _product().run(None, {"a": highest, "b": rows})[0]
+    is_right = (products == dim * int(highest.max()) * _ROW_LEVELS).all()
+    return _QUERY_LEVELS if is_right else _QUERY_LEVELS_OF_OLD
 
 
 def write_codes(folder: Path, vectors: "Floats") -> FileMark | None:

@@ -20,6 +20,7 @@ from kb.search.index.dense_files import (
     damaged_files,
     folder_name,
     load_manifest,
+    manifest_path,
     map_segments,
     read_rows,
     remove_unnamed_files,
@@ -32,9 +33,10 @@ from kb.search.index.dense_files import (
 from kb.search.index.files import (
     CacheDamaged,
     FileMark,
+    KeptFile,
     content_matches,
     current_mark,
-    stat_matches,
+    stats_match,
 )
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
@@ -52,8 +54,8 @@ if TYPE_CHECKING:
     from kb.search.index.segments import Matrix, Numbers
 
 DenseMode = Literal["auto", "exact", "hnsw"]
-# See docs/adr/0003: below it a scan takes under 70 ms; loading a graph takes longer than that.
-CROSSOVER_ROWS: Final = 1_000_000
+# See docs/adr/0098: below it a scan takes under 70 ms; loading a graph takes longer than that.
+CROSSOVER_ROWS: Final = 3_000_000
 _EF: Final = 256
 _DEAD_SHARE_MAX: Final = 0.2
 _TAIL_SHARE_MAX: Final = 0.2
@@ -106,6 +108,9 @@ class DenseIndex:
         self._graph: tuple[GraphEntry, Graph | None] | None = None
         self._graph_lock = Lock()
         self._is_damaged = False
+        self._manifest = KeptFile(
+            manifest_path(self.folder), lambda: load_manifest(self.folder, fingerprint, dim)
+        )
 
     def catch_up(
         self, store: Store, *, wait_s: float, rebuild: bool = False, commit: int | None = None
@@ -132,9 +137,8 @@ class DenseIndex:
             return False
         manifest = loaded[1]
         position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
-        return log_follower.is_up_to_date(store, position) and all(
-            stat_matches(self.folder, mark) for mark in manifest.marks(with_graph=True)
-        )
+        is_level = log_follower.is_up_to_date(store, position)
+        return is_level and stats_match(self.folder, manifest.marks(with_graph=True))
 
     def search(
         self,
@@ -177,8 +181,8 @@ class DenseIndex:
         for segment in snapshot.segments if snapshot else ():
             rows, is_present = segment.find(chunk_nos)
             if is_present.all():
-                return segment.vectors[rows], is_present
-            matrix[is_present] = segment.vectors[rows[is_present]]
+                return segment.vectors.take(rows, axis=0), is_present
+            matrix[is_present] = segment.vectors.take(rows[is_present], axis=0)
             present |= is_present
         return matrix, present
 
@@ -280,18 +284,14 @@ class DenseIndex:
 
     def refresh(self) -> LogPosition | None:
         """Map the files that the manifest names, unless they are mapped; see FollowingIndex."""
-        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        loaded = self._manifest.read()
         if loaded is None:
             if not self.in_memory:
                 self._snapshot = None
             return self._snapshot.position if self._snapshot else None
         digest, manifest = loaded
         snapshot = self._snapshot
-        if (
-            snapshot
-            and snapshot.digest == digest
-            and all(stat_matches(self.folder, m) for m in snapshot.marks)
-        ):
+        if snapshot and snapshot.digest == digest and stats_match(self.folder, snapshot.marks):
             return snapshot.position
         mapped = snapshot.segments if snapshot and snapshot.digest != digest else ()
         # Assigned once, at the end: other threads search meanwhile.
@@ -446,8 +446,8 @@ class DenseIndex:
             graph = hnsw.build(self.folder, base)
             self._record([base], graph, position)
             return
-        # A graph that cannot be loaded keeps no dead rows.
-        pinned = graph.segment if graph and hnsw.is_available() else None
+        # A graph that no search uses keeps no dead rows.
+        pinned = graph.segment if graph and self._uses_graph(snapshot) else None
         to_compact = [_has_many_dead(part) and segment_token(part) != pinned for part in parts]
         if any(to_compact):
             pairs = zip(parts, to_compact, strict=True)

@@ -83,9 +83,14 @@ def remove_vectors(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def manifest_path(folder: Path) -> Path:
+    """The manifest of an index in a folder."""
+    return folder / _MANIFEST
+
+
 def load_manifest(folder: Path, fingerprint: str, dim: int) -> tuple[str, DenseManifest] | None:
     """The manifest and its hash; None where there is none of this schema, model and dimension."""
-    loaded = read_sealed_json(folder / _MANIFEST, DenseManifest)
+    loaded = read_sealed_json(manifest_path(folder), DenseManifest)
     if loaded is None:
         return None
     manifest = loaded[1]

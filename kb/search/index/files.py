@@ -3,13 +3,20 @@
 import hashlib
 import os
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
 # Coarser than any file system's clock tick: a later write to a settled file shows in its times.
 _SETTLE_NS: Final = 20_000_000
+
+
+T = TypeVar("T")
+
+FileStat = tuple[int, int, int, int]
+"""Size, mtime, ctime and inode."""
 
 
 class CacheDamaged(Exception):
@@ -25,6 +32,31 @@ class FileMark(Struct, frozen=True, kw_only=True):
     ctime_ns: int
     inode: int
     sha256: str
+
+    @property
+    def stat(self) -> FileStat:
+        """As it was written."""
+        return self.size_bytes, self.mtime_ns, self.ctime_ns, self.inode
+
+
+class KeptFile(Generic[T]):
+    """What a file holds, read again only where its stat has changed. Thread-safe."""
+
+    def __init__(self, path: Path, load: Callable[[], T]) -> None:
+        self._path = os.fspath(path)
+        self._load = load
+        self._kept: tuple[FileStat, T] | None = None
+
+    def read(self) -> T:
+        """What the file holds now, as `load` returns it."""
+        # Stat before load: a write in between changes the stat.
+        stat, kept = _stat_of(self._path), self._kept
+        if kept is not None and kept[0] == stat:
+            return kept[1]
+        loaded = self._load()
+        is_settled = stat is not None and time.time_ns() - stat[2] > _SETTLE_NS
+        self._kept = (stat, loaded) if stat is not None and is_settled else None
+        return loaded
 
 
 def sha256_file(path: Path) -> str:
@@ -53,19 +85,19 @@ def mark_file(path: Path, sha256: str | None = None) -> FileMark:
     )
 
 
-def stat_matches(folder: Path, mark: FileMark) -> bool:
-    """Whether a file's stat is that of its mark. Takes microseconds."""
+def stats_match(folder: Path, marks: Iterable[FileMark]) -> bool:
+    """Whether the stat of each file is that of its mark. Takes microseconds a file."""
+    # Strings are faster than Path, and each search checks every file of its indexes.
+    start = f"{folder}/"
+    return all(_stat_of(start + mark.name) == mark.stat for mark in marks)
+
+
+def _stat_of(path: str) -> FileStat | None:
     try:
-        # os.path is faster than Path, and each search checks every file of its indexes.
-        stat = os.stat(os.path.join(folder, mark.name))
+        stat = os.stat(path)
     except OSError:
-        return False
-    return (mark.size_bytes, mark.mtime_ns, mark.ctime_ns, mark.inode) == (
-        stat.st_size,
-        stat.st_mtime_ns,
-        stat.st_ctime_ns,
-        stat.st_ino,
-    )
+        return None
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
 def content_matches(folder: Path, mark: FileMark, *, by_hash: bool = False) -> bool:
@@ -87,12 +119,12 @@ def current_mark(folder: Path, mark: FileMark) -> FileMark | None:
 
     It differs from `mark` where the file was copied. The file is read only then.
     """
-    if stat_matches(folder, mark):
+    if stats_match(folder, (mark,)):
         return mark
     try:
         # Stat before hash: a write in between changes the stat.
         current = mark_file(folder / mark.name, mark.sha256)
     except OSError:
         return None
-    is_same = content_matches(folder, mark, by_hash=True) and stat_matches(folder, current)
+    is_same = content_matches(folder, mark, by_hash=True) and stats_match(folder, (current,))
     return current if is_same else None

@@ -31,6 +31,8 @@ class TermFrequencies(Struct, frozen=True, kw_only=True):
 
 def merge_frequencies(parts: Sequence[TermFrequencies]) -> TermFrequencies:
     """The frequencies of several indexes as if they were one index."""
+    if len(parts) == 1:
+        return parts[0]
 
     @functools.cache
     def doc_freq(field: str, term: str) -> int:

@@ -13,7 +13,7 @@ from kb.model.doc import Audience
 from kb.model.job import LogEntry
 from kb.search.index import log_follower
 from kb.search.index.analysis import ANALYSIS_VERSION, query_words
-from kb.search.index.files import CacheDamaged, FileMark, current_mark, stat_matches
+from kb.search.index.files import CacheDamaged, FileMark, KeptFile, current_mark, stats_match
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.idf import TermFrequencies, idf_factors, score_ceiling
 from kb.search.index.lexical_files import (
@@ -25,6 +25,7 @@ from kb.search.index.lexical_files import (
     generation_path,
     load_manifest,
     lock_path,
+    manifest_path,
     read_meta,
     write_manifest,
 )
@@ -67,6 +68,8 @@ class _LexicalSnapshot(Struct, frozen=True, kw_only=True):
     """Of the files, with their current stat; a copy's differs from the manifest's."""
     index: "Index"
     searcher: "Searcher"
+    frequencies: TermFrequencies | None
+    """None for an index without rows."""
     position: LogPosition
 
     @property
@@ -90,6 +93,9 @@ class LexicalIndex:
         self._snapshot: _LexicalSnapshot | None = None
         self._store: Store | None = None
         self._is_damaged = False
+        self._manifest = KeptFile(
+            manifest_path(self.folder), lambda: load_manifest(self.folder, audience)
+        )
 
     def catch_up(
         self, store: Store, *, wait_s: float, rebuild: bool = False, commit: int | None = None
@@ -113,9 +119,8 @@ class LexicalIndex:
         manifest = loaded[1]
         path = generation_path(self.folder, manifest.generation)
         position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
-        return log_follower.is_up_to_date(store, position) and all(
-            stat_matches(path, mark) for mark in manifest.files
-        )
+        is_level = log_follower.is_up_to_date(store, position)
+        return is_level and stats_match(path, manifest.files)
 
     @property
     def is_worn(self) -> bool:
@@ -188,7 +193,7 @@ class LexicalIndex:
     def frequencies(self) -> TermFrequencies | None:
         """The term frequencies; None for an empty index. Its functions may raise CacheDamaged."""
         snapshot = self._ensure_open()
-        return _frequencies(snapshot) if snapshot else None
+        return snapshot.frequencies if snapshot else None
 
     def search_or_raise(
         self,
@@ -221,7 +226,7 @@ class LexicalIndex:
     def _query(
         self, snapshot: _LexicalSnapshot, query: str, joint: TermFrequencies | None
     ) -> "Query | None":
-        own = _frequencies(snapshot)
+        own = snapshot.frequencies
         if own is None:
             return None
         return build_query(
@@ -332,18 +337,14 @@ class LexicalIndex:
     def refresh(self) -> LogPosition | None:
         """Open the generation that the manifest names, unless it is open; see FollowingIndex."""
         snapshot = self._snapshot
-        loaded = load_manifest(self.folder, self.audience)
+        loaded = self._manifest.read()
         if loaded is None or loaded[1].analysis != ANALYSIS_VERSION:
             if not self.in_memory:
                 self._snapshot = None
             return self._snapshot.position if self._snapshot else None
         digest, manifest = loaded
         path = generation_path(self.folder, manifest.generation)
-        if (
-            snapshot
-            and snapshot.digest == digest
-            and all(stat_matches(path, m) for m in snapshot.marks)
-        ):
+        if snapshot and snapshot.digest == digest and stats_match(path, snapshot.marks):
             return snapshot.position
         # Assigned once, at the end: other threads search meanwhile.
         self._snapshot = self._open(path, digest, manifest)
@@ -430,11 +431,6 @@ class LexicalIndex:
         self.refresh()
 
 
-def _frequencies(snapshot: _LexicalSnapshot) -> TermFrequencies | None:
-    dead = snapshot.manifest.dead_rows if snapshot.manifest else 0
-    return term_frequencies(snapshot.index, snapshot.searcher, dead)
-
-
 def _make_snapshot(
     index: "Index",
     digest: str,
@@ -443,11 +439,13 @@ def _make_snapshot(
     position: LogPosition,
 ) -> _LexicalSnapshot:
     with engine_errors():
+        searcher = index.searcher()
         return _LexicalSnapshot(
             digest=digest,
             manifest=manifest,
             marks=marks,
             index=index,
-            searcher=index.searcher(),
+            searcher=searcher,
+            frequencies=term_frequencies(index, searcher, manifest.dead_rows if manifest else 0),
             position=position,
         )

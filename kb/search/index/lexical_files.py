@@ -21,7 +21,7 @@ from kb.search.index.files import (
     content_matches,
     mark_file,
     sha256_file,
-    stat_matches,
+    stats_match,
 )
 from kb.search.index.log_follower import LogPosition
 from kb.store.content.durable import fsync_folder, write_temporary
@@ -166,7 +166,7 @@ def damaged_files(folder: Path, manifest: LexicalManifest, *, by_hash: bool) -> 
     """
     path = generation_path(folder, manifest.generation)
     marks = {mark.name: mark for mark in manifest.files}
-    if stat_matches(path, marks[META]) and not by_hash:
+    if stats_match(path, (marks[META],)) and not by_hash:
         return [name for name, mark in marks.items() if not content_matches(path, mark)]
     try:
         meta = read_meta(path)

@@ -1,6 +1,7 @@
 """A wrapper of tantivy: opens, writes and searches an index, and translates errors."""
 
 import errno
+import functools
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ _SPELLED_TOKENIZER: Final = "kb_spelled"
 _FETCH_SPARE: Final = 64
 _FETCH_GROWTH: Final = 4
 _DEFINED_MAX: Final = 256
+_TERMS_KEPT: Final = 512
 # At most so many hits are fetched to complete the ties at the limit.
 _TIES_FETCHED_MAX: Final = 20_000
 # Scores that differ by less, relative to the higher one, are ties: tantivy adds up the terms of a
@@ -190,15 +192,10 @@ def write_chunks(
     return added
 
 
-def has_live_term(
-    index: "Index", searcher: "Searcher", dead_rows: int, field: str, term: str
-) -> bool:
+def has_live_term(index: "Index", searcher: "Searcher", field: str, term: str) -> bool:
     """Whether a live chunk contains a term; `doc_freq` also counts dead ones."""
     from tantivy import Query
 
-    holding = searcher.doc_freq(field, term)
-    if not holding or holding > dead_rows:
-        return bool(holding)
     return bool(searcher.search(Query.term_query(index.schema, field, term), 1, count=False).hits)
 
 
@@ -211,13 +208,19 @@ def term_frequencies(
     if not rows:
         return None
 
+    # One search asks for the same terms several times, and other searches for some of them, too.
+    @functools.lru_cache(_TERMS_KEPT)
     def doc_freq(field: str, term: str) -> int:
         with engine_errors():
             return searcher.doc_freq(field, term)
 
+    @functools.lru_cache(_TERMS_KEPT)
     def has_term(field: str, term: str) -> bool:
+        holding = doc_freq(field, term)
+        if not holding or holding > dead_rows:
+            return bool(holding)
         with engine_errors():
-            return has_live_term(index, searcher, dead_rows, field, term)
+            return has_live_term(index, searcher, field, term)
 
     return TermFrequencies(rows=rows + dead_rows, doc_freq=doc_freq, has_term=has_term)
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # An upper bound of the error of single precision for rows of length 1.
 _ROUNDING: Final = 1e-5
-_RESCORE_ROWS: Final = 4_096
+# So few that the copy in double precision stays in the cache, and takes no new pages.
+_RESCORE_ROWS: Final = 64
 # Below this share of passing rows only they are scored, instead of all rows.
 _GATHER_SHARE: Final = 0.1
 _GROUP_ROWS: Final = 16
@@ -85,23 +86,33 @@ class _ScannedSegment(Struct, frozen=True, kw_only=True):
     segment: "Segment"
     scores: "Floats"
     """Cosines, shape (rows,); minus infinity where a row does not pass the filters."""
-    error_bounds: "Floats"
-    """Of each cosine, shape (rows,); 0 for those computed in single precision."""
     passing_count: int
+    rounding_error: float | None = None
+    """Of the codes' products; None where no score is approximate."""
+    is_refined: "NDArray[np.bool_] | None" = None
+    """Which of the scores are not approximate any more, shape (rows,)."""
 
     def refined(self, rows: "NDArray[np.intp]", query: "Matrix") -> "Floats":
         """Cosines of rows in single precision, shape (len(rows),); reads each vector once."""
-        approximate = rows[self.error_bounds[rows] > 0]
-        if len(approximate):
-            self.scores[approximate] = _fast_cosines(self.segment.vectors[approximate], query)
-            self.error_bounds[approximate] = 0
+        if self.is_refined is not None:
+            new = rows[~self.is_refined[rows]]
+            self.scores[new] = _fast_cosines(self.segment.vectors.take(new, axis=0), query)
+            self.is_refined[new] = True
         return self.scores[rows]
 
     def may_reach(self, floor: float) -> "NDArray[np.intp]":
         """The rows that pass the filters and whose cosine may be at least `floor`."""
         import numpy as np
 
-        return np.flatnonzero(self.scores + self.error_bounds >= floor - _ROUNDING)
+        floor -= _ROUNDING
+        codes, error = self.segment.codes, self.rounding_error
+        if codes is None or error is None or self.is_refined is None:
+            return np.flatnonzero(self.scores >= floor)
+        # The bounds of the few rows alone that could reach it by the highest of all bounds.
+        rows = np.flatnonzero(self.scores >= floor - codes.error_max(error))
+        bounds = codes.error_bounds(rows, error)
+        bounds[self.is_refined[rows]] = 0
+        return rows[self.scores[rows] + bounds >= floor]
 
 
 def _fast_cosines(vectors: "Matrix", query: "Matrix") -> "Floats":
@@ -123,19 +134,21 @@ def _scan_segment(
     if mask is not None and count < _GATHER_SHARE * len(segment.nos):
         scores = np.full(len(segment.nos), -np.inf, dtype=np.float32)
         scores[mask] = _fast_cosines(segment.vectors[mask], query)
-        error_bounds = np.zeros(len(scores), dtype=np.float32)
-        return _ScannedSegment(
-            segment=segment, scores=scores, error_bounds=error_bounds, passing_count=count
-        )
+        return _ScannedSegment(segment=segment, scores=scores, passing_count=count)
+    error = is_refined = None
     if segment.codes is None:
         scores = _fast_cosines(segment.vectors, query)
-        error_bounds = np.zeros(len(scores), dtype=np.float32)
     else:
-        scores, error_bounds = segment.codes.products(query)
+        scores, error = segment.codes.products(query)
+        is_refined = np.zeros(len(scores), dtype=np.bool_)
     if mask is not None:
         scores[~mask] = -np.inf
     return _ScannedSegment(
-        segment=segment, scores=scores, error_bounds=error_bounds, passing_count=count
+        segment=segment,
+        scores=scores,
+        passing_count=count,
+        rounding_error=error,
+        is_refined=is_refined,
     )
 
 
@@ -195,7 +208,10 @@ def rank_exact(
     if not len(nos):
         return NO_HITS
     scores = np.concatenate(
-        [exact_cosines(s.vectors[r], query) for s, r in zip(segments, rows, strict=True)]
+        [
+            exact_cosines(s.vectors.take(r, axis=0), query)
+            for s, r in zip(segments, rows, strict=True)
+        ]
     )
     order = np.lexsort((nos, -scores))[:limit]
     return IndexHits(nos=nos[order].tolist(), scores=scores[order].tolist())

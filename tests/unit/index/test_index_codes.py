@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -102,11 +103,13 @@ def test_no_row_is_further_off_than_is_said(
     segment = written(tmp_path, rows)
     assert segment.codes is not None
     for query in queries(rows):
-        rough, off = segment.codes.products(query)
+        rough, error = segment.codes.products(query)
+        off = segment.codes.error_bounds(slice(None), error)
         exact = rows[: segment.codes.rows].astype(np.float64) @ query.astype(np.float64)
         assert (np.abs(rough - exact) <= off + 1e-6).all()
         # A bound that any figure keeps would leave nothing out.
         assert off.max() < 0.1
+        assert off.max() <= segment.codes.error_max(error) + 1e-6
 
 
 def test_few_rows_must_be_looked_at_in_full(tmp_path: Path) -> None:
@@ -114,7 +117,8 @@ def test_few_rows_must_be_looked_at_in_full(tmp_path: Path) -> None:
     segment = written(tmp_path, rows)
     assert segment.codes is not None
     for query in queries(rows):
-        rough, off = segment.codes.products(query)
+        rough, error = segment.codes.products(query)
+        off = segment.codes.error_bounds(slice(None), error)
         hundredth = scan.exact_cosines(rows[[best(rows, query, 100)[-1] - 1]], query)
         assert 100 <= (rough + off >= hundredth).sum() < 400
 
@@ -183,3 +187,28 @@ def test_codes_of_another_length_are_damage(tmp_path: Path) -> None:
     assert segment.entry is not None
     with pytest.raises(CacheDamaged):
         map_segment(tmp_path, segment.entry, SIZE)
+
+
+class _SaturatedProduct:
+    """The product of a processor that adds two products up in sixteen bits."""
+
+    def run(self, _names: None, of: dict[str, NDArray[Any]]) -> list[NDArray[np.int32]]:
+        """As the product of `PRODUCT`."""
+        pairs = of["a"].reshape(-1, 1).astype(np.int32) * of["b"].astype(np.int32)
+        sums = pairs.reshape(len(pairs), -1, 2, pairs.shape[-1]).sum(axis=2)
+        return [np.clip(sums, -(1 << 15), (1 << 15) - 1).sum(axis=1, dtype=np.int32)]
+
+
+def test_a_query_has_a_bit_less_where_products_overflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = unit_rows(random(np.random.default_rng(6)))
+    segment = written(tmp_path, rows)
+    monkeypatch.setattr(codes, "_product", _SaturatedProduct)
+    codes._query_levels.cache_clear()
+    try:
+        assert codes._query_levels(SIZE) == 63
+        query = rows[7]
+        assert found([segment], query, 20) == best(rows, query, 20)
+    finally:
+        codes._query_levels.cache_clear()
