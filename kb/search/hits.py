@@ -53,6 +53,16 @@ class ScoredChunk(Struct, frozen=True, kw_only=True):
         return -1.0 if self.rerank is None else self.rerank * self.boost
 
     @property
+    def sort_key(self) -> tuple[float, float, str]:
+        """What rows are sorted by, best first."""
+        return -self.rank_score, -self.preference, self.chunk.chunk_id
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is of an earlier mail that its mail repeats."""
+        return self.doc.mail is not None and self.doc.mail.repeats(self.chunk.start)
+
+    @property
     def chunk_id(self) -> ChunkId:
         """Of the chunk."""
         return self.chunk.chunk_id

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.model.config import SearchSettings
 from kb.model.doc import Doc
@@ -13,9 +13,8 @@ from kb.model.text import Chunk, indexed_text
 from kb.search.candidates import Candidates, RankedChunks, WordCandidates
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
-from kb.search.fuse import LegScores, fuse, fuse_words
+from kb.search.fuse import LegScores, fuse, fuse_words, supported
 from kb.search.hits import ScoredChunk
-from kb.search.repeated import COMPARED, best_first, is_repeated, own_first
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,11 +25,8 @@ if TYPE_CHECKING:
 _DIGITS: Final = 6
 # What of the weight of the meaning remains where the model hardly knows the query's language.
 _UNFAMILIAR_SHARE: Final = 0.2
-# Of so many of the best, each takes a share of its score from so many that are nearest to it.
-_SUPPORTED: Final = 50
-_NEAREST: Final = 5
-_SUPPORT_SHARE: Final = 0.2
-_MULTIPLIED: Final = 10
+# Among so many of the best, what mails repeat of others is looked up.
+_COMPARED: Final = 100
 
 
 class _Scored(Struct, frozen=True, kw_only=True):
@@ -90,7 +86,7 @@ class Ordering:
         self._k = k
         self._reranking = reranking
         self._reranked_max = reranking.count if reranking else 0
-        self._compared = max(COMPARED, self._reranked_max)
+        self._compared = max(_COMPARED, self._reranked_max)
 
     def order(
         self,
@@ -137,7 +133,7 @@ class Ordering:
                 return None
             pool += more
             compared = min(len(best), self._compared)
-            if len(pool) < compared and any(map(is_repeated, pool)):
+            if len(pool) < compared and any(row.is_repeated for row in pool):
                 # What they repeat may stand behind them.
                 count = compared
                 continue
@@ -145,7 +141,7 @@ class Ordering:
             if len(pool) == len(best) or scores[best[len(pool)]] < hits[-1].rank_score:
                 return hits
             count = min(len(best), 2 * len(pool))
-            candidate_filter.expect([candidates.nos[position] for position in best[len(pool) :]])
+            candidate_filter.expect([candidates.nos[place] for place in best[len(pool) :]])
 
     def _first_count(self, scored: _Scored) -> int:
         """How many are the first k and those that tie with the last of them."""
@@ -296,8 +292,6 @@ class Ordering:
         """
         if self._reranking is None:
             return pool
-        import msgspec
-
         from kb.search.rerank import Candidate
 
         bare = [row for row in pool if not row.rank_score]
@@ -313,7 +307,7 @@ class Ordering:
             ]
         )
         ordered = [
-            msgspec.structs.replace(pool[position], rank_score=pool[place].rank_score, rerank=score)
+            structs.replace(pool[position], rank_score=pool[place].rank_score, rerank=score)
             for place, (position, score) in enumerate(order)
         ]
         return [*ordered, *bare]
@@ -322,14 +316,16 @@ class Ordering:
         self, rows: list[ScoredChunk], candidates: Candidates | WordCandidates
     ) -> list[ScoredChunk]:
         """The k hits of these rows, surplus near-duplicates later and with less."""
-        import msgspec
+        if any(row.is_repeated for row in rows):
+            from kb.search.repeated import own_first
 
-        compared = own_first(rows[: self._compared])
-        pool = sorted([*compared, *rows[self._compared :]], key=best_first)
+            rows = [*own_first(rows[: self._compared]), *rows[self._compared :]]
+        pool = sorted(rows, key=lambda row: row.sort_key)
         vectors = None
         if not isinstance(candidates, WordCandidates):
-            places = [bisect_left(candidates.nos, row.chunk.no) for row in pool]
-            vectors = candidates.vectors[places]
+            vectors = candidates.vectors[
+                [bisect_left(candidates.nos, row.chunk.no) for row in pool]
+            ]
         selected = diversify(
             [row.rank_score for row in pool],
             vectors,
@@ -339,40 +335,9 @@ class Ordering:
             near_duplicates_max=self._settings.mmr_crowd,
         )
         return [
-            msgspec.structs.replace(pool[position], rank_score=round(score, _DIGITS + 1))
+            structs.replace(pool[position], rank_score=round(score, _DIGITS + 1))
             for position, score in selected
         ]
-
-
-def supported(candidates: Candidates, fused: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """The fused scores, those of the best moved towards those of the nearest among them.
-
-    Chunks that say the same answer the same questions, so that one among good ones is better than
-    its own words and its own vector tell (Diaz, Regularizing ad hoc retrieval scores, 2005). What
-    has no vector, and what is not among the best, keeps its score and comes no farther forward.
-    """
-    import numpy as np
-
-    present = ~np.isnan(candidates.dense)
-    # They ascend by number.
-    best = np.argsort(-fused.round(_DIGITS), kind="stable")[:_SUPPORTED]
-    best = best[present[best]]
-    count = min(_NEAREST, len(best) - 1)
-    if count < 1:
-        return fused
-    vectors = candidates.vectors[best].astype(np.float64)
-    # In parts for which the algebra starts no threads, which cost tens of times more than the
-    # product on a busy machine.
-    parts = [
-        vectors[low : low + _MULTIPLIED] @ vectors.T for low in range(0, len(best), _MULTIPLIED)
-    ]
-    likeness = np.concatenate(parts)
-    np.fill_diagonal(likeness, -np.inf)
-    # Of equally near ones the better come first, whatever their numbers are.
-    nearest = np.argsort(-likeness.round(_DIGITS), axis=1, kind="stable")[:, :count]
-    moved = fused.copy()
-    moved[best] += _SUPPORT_SHARE * (fused[best][nearest].mean(axis=1) - fused[best])
-    return moved
 
 
 def _scored(

@@ -10,8 +10,6 @@ from msgspec import structs
 
 from kb.search.hits import ScoredChunk
 
-COMPARED: Final = 100
-"""Among so many of the best, what mails repeat is looked up."""
 # As of a surplus near-duplicate.
 _REPEATED_FACTOR: Final = 0.5
 # A passage is told by so many places in it, of so many characters each; most of them must be there.
@@ -20,27 +18,15 @@ _PROBE_CHARS: Final = 48
 _HEADING: Final = re.compile(r"#{1,6} [^\n]*\n")
 
 
-def is_repeated(row: ScoredChunk) -> bool:
-    """Whether a chunk is of an earlier mail that its mail repeats."""
-    return row.doc.mail is not None and row.doc.mail.repeats(row.chunk.start)
-
-
-def best_first(row: ScoredChunk) -> tuple[float, float, str]:
-    """What rows are sorted by."""
-    return -row.rank_score, -row.preference, row.chunk.chunk_id
-
-
 def own_first(rows: Sequence[ScoredChunk]) -> list[ScoredChunk]:
     """The rows, best first, with the scores of what mails repeat of others.
 
     Of the mail that says it itself, and of those that repeat it, one keeps the best score: that
     mail, or else the best that repeats it. The scores of the others are halved.
     """
-    rows = sorted(rows, key=best_first)
-    repeated = [place for place, row in enumerate(rows) if is_repeated(row)]
-    if not repeated:
-        return rows
-    own = [place for place, row in enumerate(rows) if row.doc.mail and not is_repeated(row)]
+    rows = sorted(rows, key=lambda row: row.sort_key)
+    repeated = [place for place, row in enumerate(rows) if row.is_repeated]
+    own = [place for place, row in enumerate(rows) if row.doc.mail and not row.is_repeated]
     found = _Texts([_words(rows[place].chunk.text) for place in own])
     scores = [row.rank_score for row in rows]
     first: dict[str, int] = {}
