@@ -12,7 +12,7 @@ NOTES = {
     "http_server.md": "# Who listens\n\nOn one port.",
     "Café.md": "# Where we eat\n\nSoup.",
     "Invoice.md": "# What we ask for\n\nA sum and a date.",
-    "Invoices.md": "# Every invoice\n\nThe invoice of May, that of June: invoices, invoices.",
+    "Invoices.md": "# Every invoice\n\nThe invoice of May, the invoice of June: all invoices.",
     "docs.md": "# Documents\n\nparse config, http server, café, docs: words of all the others.",
     **{f"filler{n}.md": f"# Filler {n}\n\nThe config of a server, parse {n}." for n in range(12)},
 }
