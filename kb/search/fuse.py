@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kb.search.candidates import Candidates
-
 # How fast a score falls with the rank, whatever `k` is.
 _SCORE_K: Final = 60
 _DIGITS: Final = 6
@@ -120,28 +118,28 @@ def fuse(
     return np.asarray((_SCORE_K + 1) * share / (k + 1 + (_SCORE_K - k) * share), dtype=np.float64)
 
 
-def supported(candidates: "Candidates", fused: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def supported(
+    fused: "NDArray[np.float64]", vectors: "NDArray[np.float32]", has_vector: "NDArray[np.bool_]"
+) -> "NDArray[np.float64]":
     """The fused scores, those of the best moved towards those of the nearest among them.
 
     Chunks that say the same answer the same questions, so that one among good ones is better than
     its own words and its own vector tell (Diaz, Regularizing ad hoc retrieval scores, 2005). What
     has no vector, and what is not among the best, keeps its score and comes no farther forward.
+    `vectors` has shape (n, dim).
     """
     import numpy as np
 
-    present = ~np.isnan(candidates.dense)
     # They ascend by number.
     best = np.argsort(-fused.round(_DIGITS), kind="stable")[:_SUPPORTED]
-    best = best[present[best]]
+    best = best[has_vector[best]]
     count = min(_NEAREST, len(best) - 1)
     if count < 1:
         return fused
-    vectors = candidates.vectors[best].astype(np.float64)
+    among = vectors[best].astype(np.float64)
     # In parts for which the algebra starts no threads, which cost tens of times more than the
     # product on a busy machine.
-    parts = [
-        vectors[low : low + _MULTIPLIED] @ vectors.T for low in range(0, len(best), _MULTIPLIED)
-    ]
+    parts = [among[low : low + _MULTIPLIED] @ among.T for low in range(0, len(best), _MULTIPLIED)]
     likeness = np.concatenate(parts)
     np.fill_diagonal(likeness, -np.inf)
     # Of equally near ones the better come first, whatever their numbers are.

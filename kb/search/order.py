@@ -181,7 +181,8 @@ class Ordering:
         fused = self._fused(candidates, candidates.dense, unjudged)
         if vector is None or np.isnan(candidates.lexical).all():
             return fused
-        return supported(candidates, self._with_feedback(candidates, vector, fused, unjudged))
+        fused = self._with_feedback(candidates, vector, fused, unjudged)
+        return supported(fused, candidates.vectors, ~np.isnan(candidates.dense))
 
     def _foreign(
         self, candidates: Candidates, candidate_filter: RankedChunks
