@@ -13,9 +13,10 @@ from kb.model.ids import ChunkNo
 from kb.model.text import Chunk
 from kb.search.candidates import Candidates
 from kb.search.diversify import diversify
+from kb.search.fuse import supported
 from kb.search.index.segments import unit_rows
 from kb.search.named import named_places
-from kb.search.order import Ordering, Unjudged, supported
+from kb.search.order import Ordering, Unjudged
 
 K = 5
 SETTINGS = SearchSettings()
@@ -134,10 +135,9 @@ def test_of_two_equals_the_one_among_better_passages_comes_first() -> None:
     vectors[:12, 0] += 3.0
     vectors[12:, 20] += 3.0
     vectors = unit_rows(vectors)
-    candidates = found(vectors, vectors[0])
     fused = np.concatenate([np.full(11, 0.9), np.full(2, 0.5), np.full(27, 0.1)])
 
-    scores = supported(candidates, fused)
+    scores = supported(fused, vectors, np.ones(40, dtype=np.bool_))
 
     assert fused[11] == fused[12]
     assert scores[11] > scores[12]
@@ -147,13 +147,10 @@ def test_of_two_equals_the_one_among_better_passages_comes_first() -> None:
 def test_support_takes_nothing_past_the_best_and_leaves_what_has_no_vector() -> None:
     """Only the best support each other, and none falls behind those that are not among them."""
     random = np.random.default_rng(3)
-    candidates = found(unit_rows(random.normal(size=(150, 8)).astype(np.float32)), np.eye(8)[0])
-    dense = candidates.dense.copy()
-    dense[7] = np.nan
-    candidates = msgspec.structs.replace(candidates, dense=dense)
+    vectors = unit_rows(random.normal(size=(150, 8)).astype(np.float32))
     fused = np.linspace(1.0, 0.2, 150)
 
-    scores = supported(candidates, fused)
+    scores = supported(fused, vectors, np.arange(150) != 7)
 
     assert scores[7] == fused[7]
     assert np.array_equal(scores[50:], fused[50:])
