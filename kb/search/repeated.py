@@ -1,4 +1,4 @@
-"""Which passages of answers do earlier mails say themselves? They give way to what they repeat."""
+"""Which chunks of answers do earlier mails say themselves? They give way to what they repeat."""
 
 import re
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from kb.search.hits import ScoredChunk
 
 # As of a surplus near-duplicate.
 _REPEATED_FACTOR: Final = 0.5
-# A passage is told by so many places in it, of so many characters each; most of them must be there.
+# A chunk is told by so many places in it, of so many characters each; most of them must be there.
 _PROBES: Final = 4
 _PROBE_CHARS: Final = 48
 _HEADING: Final = re.compile(r"#{1,6} [^\n]*\n")
@@ -42,16 +42,16 @@ def own_first(rows: Sequence[ScoredChunk]) -> list[ScoredChunk]:
 
 
 class _Texts:
-    """Texts in which passages are looked up."""
+    """Texts in which chunks are looked up."""
 
     def __init__(self, texts: list[str]) -> None:
         self._all = "\n".join(texts)
         self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
 
-    def with_most(self, passage: str) -> int | None:
-        """The number of the first text that has most of a passage; None where none has."""
+    def with_most(self, chunk: str) -> int | None:
+        """The number of the first text that has most of a chunk; None where none has."""
         counts: dict[int, int] = {}
-        probes = list(_probes(passage))
+        probes = list(_probes(chunk))
         for probe in probes:
             at = self._all.find(probe)
             if at >= 0:
@@ -61,10 +61,10 @@ class _Texts:
         return best if best is not None and 2 * counts[best] > len(probes) else None
 
 
-def _probes(passage: str) -> Iterator[str]:
-    step = max(1, (len(passage) - _PROBE_CHARS) // (_PROBES - 1))
-    for start in range(0, max(1, len(passage) - _PROBE_CHARS + 1), step):
-        yield passage[start : start + _PROBE_CHARS]
+def _probes(chunk: str) -> Iterator[str]:
+    step = max(1, (len(chunk) - _PROBE_CHARS) // (_PROBES - 1))
+    for start in range(0, max(1, len(chunk) - _PROBE_CHARS + 1), step):
+        yield chunk[start : start + _PROBE_CHARS]
 
 
 def _words(text: str) -> str:

@@ -31,7 +31,7 @@ def read_page(data: bytes, name: str, charset: str | None) -> str:
 
     May be empty.
     """
-    return _Reader(name).read(html.page_text(data, charset)[0], EARLIER_MAX)
+    return _PageReader(name).read(html.page_text(data, charset)[0], EARLIER_MAX)
 
 
 def page_words(page: str) -> str:
@@ -39,7 +39,7 @@ def page_words(page: str) -> str:
     return visible_text(page[:_SHOWN_CHARS_MAX])
 
 
-class _Reader:
+class _PageReader:
     """Reads a page, and each of its quotes as a page of its own."""
 
     def __init__(self, name: str) -> None:

@@ -165,20 +165,20 @@ class ChunkHandler:
         write_chunks(txn, self._store, cut, model)
 
 
-class _Part(Struct, frozen=True):
+class _CutAlone(Struct, frozen=True):
     """A part of a markdown that is cut as if it were all."""
 
     start: int
     text: str
 
 
-def _parts(doc: Doc, markdown: str) -> list[_Part]:
+def _parts(doc: Doc, markdown: str) -> list[_CutAlone]:
     """The whole; of a mail its own text, and each earlier mail that it repeats.
 
     So no chunk of its own says what others wrote, and an earlier mail is cut alike in all answers.
     """
     starts = [0, *(doc.mail.earlier if doc.mail else ()), len(markdown)]
-    return [_Part(start, markdown[start:end]) for start, end in itertools.pairwise(starts)]
+    return [_CutAlone(start, markdown[start:end]) for start, end in itertools.pairwise(starts)]
 
 
 def _moved(draft: ChunkDraft, by: int) -> ChunkDraft:
