@@ -232,7 +232,8 @@ def _accepted(listeners: Sequence[socket.socket]) -> list[socket.socket]:
     for listener in listeners:
         with contextlib.suppress(OSError):
             for _ in range(BACKLOG):
-                connection, _ = listener.accept()
+                # Of its own class, which may leave it to other processes.
+                connection, _ = socket.socket.accept(listener)
                 connection.setblocking(False)
                 found.append(connection)
     return found

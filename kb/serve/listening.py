@@ -4,8 +4,9 @@ import contextlib
 import ipaddress
 import os
 import socket
+import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,12 +16,15 @@ from kb.model.config import ServeSettings
 from kb.model.decoding import decode_json
 from kb.serve.http_metrics import MetricsFiles
 from kb.serve.local_socket import own_socket
-from kb.serve.shared import Places, SharedFile, unnamed_file
+from kb.serve.shared import Places, SharedCount, SharedFile, unnamed_file
 from kb.store import tokens
 from kb.store.trust.local_token import LocalToken
 
 BACKLOG: Final = 128
 _MESSAGE_BYTES_MAX: Final = 64 << 10
+# A connection is left so often, for so long each time, to a process that may be busy or gone.
+_LEFT_MAX: Final = 20
+_LEFT_S: Final = 0.001
 
 
 class Listening(Struct, frozen=True, kw_only=True):
@@ -77,11 +81,29 @@ class Inherited(Struct, frozen=True, kw_only=True):
         return (self.public, *inside, self.places, self.sessions, *self.metrics)
 
 
-class _InheritedSocket(socket.socket):
-    """A socket that listens already. To listen again would change how many may wait, for all."""
+class InheritedSocket(socket.socket):
+    """A socket that listens already, and that other processes accept from, too."""
+
+    def __init__(self, fileno: int, connections: SharedCount) -> None:
+        super().__init__(fileno=fileno)
+        self._connections = connections
+        self._left = 0
 
     def listen(self, _backlog: int = BACKLOG, /) -> None:
-        """Nothing."""
+        """Nothing: to listen again would change how many may wait, for all."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection; at first it is left to a process that has fewer.
+
+        Connections are kept, so who has twice as many answers each of them half as fast. Raises
+        BlockingIOError where it is left, and what a socket raises.
+        """
+        if self._left < _LEFT_MAX and self._connections.is_over_another:
+            self._left += 1
+            time.sleep(_LEFT_S)
+            raise BlockingIOError
+        self._left = 0
+        return super().accept()
 
 
 @contextlib.contextmanager
@@ -167,11 +189,13 @@ def inherited_listening(parent: socket.socket) -> Listening:
     """What the parent at the other end of a socket says that this child was given."""
     told = decode_json(parent.recv(_MESSAGE_BYTES_MAX), Inherited)
     files = tuple(SharedFile(descriptor) for descriptor in told.metrics)
+    places = Places(told.places, len(files), told.process)
+    connections = places.of("connections")
     return Listening(
-        public=_InheritedSocket(fileno=told.public),
-        inside=None if told.inside is None else _InheritedSocket(fileno=told.inside),
+        public=InheritedSocket(told.public, connections),
+        inside=None if told.inside is None else InheritedSocket(told.inside, connections),
         is_loopback=told.is_loopback,
-        places=Places(told.places, len(files), told.process),
+        places=places,
         sessions=SharedFile(told.sessions),
         metrics=MetricsFiles(files=files, own=told.process, starts=told.starts),
     )

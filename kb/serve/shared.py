@@ -47,6 +47,11 @@ class SharedCount:
         """How many the other processes have taken."""
         return sum(self._counts[place] for place in self._others)
 
+    @property
+    def is_over_another(self) -> bool:
+        """Whether another process has taken fewer."""
+        return any(self._counts[place] < self._counts[self._own] for place in self._others)
+
 
 class Places:
     """The places of a server that are taken, so that its limits are those of all its processes."""

@@ -1,5 +1,6 @@
 """The parent of several processes, which are here programs of a line."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kb.serve.listening import Listening
+from kb.serve.listening import InheritedSocket, Listening
 from kb.serve.processes import Processes, ProcessFailed
-from kb.serve.shared import Places, SharedFile
+from kb.serve.shared import Places, SharedFile, unnamed_file
 
 LINE = "import socket, sys, time; s = socket.socket(fileno=int(sys.argv[1])); s.recv(70000); "
 
@@ -66,3 +67,32 @@ def test_what_a_crashed_process_had_taken_is_free_again() -> None:
     assert (one.others, two.others) == (4, 3)
     Places(memory, 2).clear(1)
     assert (one.others, two.others) == (0, 3)
+
+
+def test_a_connection_is_left_to_the_process_that_has_fewer() -> None:
+    """Which takes it; if it does not, for it is busy or gone, another one does in the end."""
+    memory = unnamed_file()
+    counts = [Places(memory, 2, own=own).of("connections") for own in (0, 1)]
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as listener:
+        many, few = (InheritedSocket(os.dup(listener.fileno()), count) for count in counts)
+        with many, few, socket.create_connection(listener.getsockname()) as client:
+            counts[0].set(1)
+            with pytest.raises(BlockingIOError):
+                many.accept()
+            with few.accept()[0] as taken:
+                assert taken.getpeername() == client.getsockname()
+            counts[1].set(1)
+            with socket.create_connection(listener.getsockname()), many.accept()[0]:
+                counts[0].set(2)
+            with socket.create_connection(listener.getsockname()):
+                assert accepted_after(many) > 1
+    os.close(memory)
+
+
+def accepted_after(listener: InheritedSocket) -> int:
+    """How often it left a connection to others before it took it."""
+    for left in range(100):
+        with contextlib.suppress(BlockingIOError):
+            listener.accept()[0].close()
+            return left
+    raise AssertionError
