@@ -1,7 +1,7 @@
 """What a start costs beside that of another revision.
 
-`kb --help`, a search that is cold or goes by the socket of a server, and an unchanged add of 5,000
-notes. Each revision has a home of its own made of the same notes; both run in turn by the same
+`kb --help`, a search that is cold or goes by the socket of a server, a first add of 300 notes, and
+an unchanged add of 5,000. Each revision has a home of its own made of the same notes; both run in turn by the same
 Python. The files that a cold search opens are counted by strace, where it is installed. Run with
 `make bench-start BEFORE=REVISION`.
 """
@@ -25,6 +25,7 @@ NOTES: Final = 300
 ROUNDS: Final = 41
 WARM_UP: Final = 3
 READD_NOTES: Final = 5_000
+ADDS: Final = 7
 _SEARCH: Final = ("search", "the water in the garden", "--json")
 
 
@@ -44,12 +45,15 @@ def cost(side: Revision, argv: tuple[str, ...]) -> tuple[float, float]:
     return took, cpu - before.children_user - before.children_system
 
 
-def in_turn(old: Revision, new: Revision, *argv: str) -> dict[str, Any]:
-    """Medians of both for one command, and their ratios."""
+def in_turn(
+    old: Revision, new: Revision, *argv: str, rounds: int = ROUNDS, homes: Path | None = None
+) -> dict[str, Any]:
+    """Medians of both for one command, and their ratios; with `homes`, in a new home each time."""
     costs: dict[str, list[tuple[float, float]]] = {old.name: [], new.name: []}
-    for _ in range(WARM_UP + ROUNDS):
+    for number in range(WARM_UP + rounds):
         for side in (old, new):
-            costs[side.name].append(cost(side, argv))
+            home = ("--home", str(homes / f"{side.name}{number}")) if homes else ()
+            costs[side.name].append(cost(side, (*home, *argv)))
     wall, cpu = (
         [statistics.median(row[which] for row in costs[side.name][WARM_UP:]) for side in (old, new)]
         for which in (0, 1)
@@ -78,8 +82,11 @@ def measured(old: Revision, new: Revision, scratch: Path) -> dict[str, Any]:
     for side in (old, new):
         ok(side, "add", "--recursive", str(scratch / "notes"))
         ok(side, *_SEARCH)
+    (scratch / "homes").mkdir()
     shown = in_turn(old, new, "--help")
     cold = in_turn(old, new, *_SEARCH)
+    first = ("add", "--recursive", str(scratch / "notes"))
+    added = in_turn(old, new, *first, rounds=ADDS, homes=scratch / "homes")
     with contextlib.ExitStack() as stack:
         for side in (old, new):
             stack.enter_context(side.served())
@@ -93,6 +100,7 @@ def measured(old: Revision, new: Revision, scratch: Path) -> dict[str, Any]:
         "help": shown,
         "cold": cold,
         "by_socket": warm,
+        "first_add": added,
         "unchanged_add": in_turn(old, new, *add),
         "files_before": opened[0],
         "files_now": opened[1],
