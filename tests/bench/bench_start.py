@@ -1,9 +1,9 @@
 """What a start costs beside that of another revision.
 
 `kb --help`, a search that is cold or goes by the socket of a server, a first add of 300 notes, and
-an unchanged add of 5,000. Each revision has a home of its own made of the same notes; both run in turn by the same
-Python. The files that a cold search opens are counted by strace, where it is installed. Run with
-`make bench-start BEFORE=REVISION`.
+an unchanged add of 5,000. Each revision has homes of its own made of the same notes; both run in
+turn by the same Python. The files that a cold search opens are counted by strace, where it is
+installed. Run with `make bench-start BEFORE=REVISION`.
 """
 
 import argparse
