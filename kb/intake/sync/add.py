@@ -214,16 +214,12 @@ class Adder:
         self, folders: Sequence[Path], items: Iterable[SourceItem | SkippedItem]
     ) -> None:
         """Have files that have moved into the folders of this call keep their docs."""
-        walked = [
-            Path(item.file)
-            for item in items
-            if isinstance(item, SourceItem) and item.is_walked and item.file and folders
-        ]
         for folder in folders:
             moves = detect_moves_into(
                 self._store,
                 self._origin("folder", display_name(folder)),
-                [path for path in walked if path.is_relative_to(folder)],
+                # Of a folder that is registered already nobody looks at them.
+                (path for path in map(Path, _walked(items)) if path.is_relative_to(folder)),
                 self._options.file_bytes_max,
                 title_of=self.title_of,
             )
@@ -511,3 +507,10 @@ class Adder:
         for item in self._overtaken:
             reason = "it keeps changing while other processes add it; add it again"
             self._tally.left(item.name, "failed", reason)
+
+
+def _walked(items: Iterable[SourceItem | SkippedItem]) -> Iterator[str]:
+    """The files that were found in folders."""
+    for item in items:
+        if isinstance(item, SourceItem) and item.is_walked and item.file:
+            yield item.file

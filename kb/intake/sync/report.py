@@ -233,6 +233,15 @@ def merged_report(reports: Sequence[AddReport]) -> AddReport:
     )
 
 
+def total_report(lines: list[SourceLine]) -> SyncReport:
+    """The report of all sources, with the sums of their counts."""
+    apart = ("mails", "attachments", "records")
+    names = [name for name in SyncReport.__struct_fields__ if name not in ("sources", *apart)]
+    sums: dict[str, Any] = {name: sum(getattr(line, name) for line in lines) for name in names}
+    sums |= {name: sum_of(getattr(line, name) for line in lines) for name in apart}
+    return SyncReport(sources=tuple(lines), **sums)
+
+
 def sum_of(parts: Iterable[PartCounts]) -> PartCounts:
     """The sum of several counts."""
     each = list(parts)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,7 @@ from kb.intake.sync.report import (
     SyncOutcome,
     SyncReport,
     Tally,
-    sum_of,
+    total_report,
 )
 from kb.intake.sync.url import next_try_ms
 from kb.intake.sync.walk import SkippedFile, WalkedFile
@@ -46,6 +46,7 @@ from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
 _IN_RECORDS: Final = ("entries", "notebook")
+_MINUTE_MS: Final = 60_000
 
 
 class SyncOptions(Struct, frozen=True, kw_only=True):
@@ -174,7 +175,8 @@ class Syncer:
             here = origins_here(txn, self._store.machine)
             own = (origin for origin in here if is_own(origin, self._store.caller))
             origins = [origin for origin in own if origin.kind not in left_out]
-        due = [o for o in origins if _is_due(o, now_ms, self._options.interval_min * 60_000)]
+        wait_ms = self._options.interval_min * _MINUTE_MS
+        due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
         return due[: self._options.sources_max]
@@ -254,7 +256,8 @@ class Syncer:
             to=origin,
             title_of=self._reader.title_of,
         )
-        self._moved.update(moved := self._apply_moves(recognised))
+        moved = self._apply_moves(recognised)
+        self._moved.update(moved)
         report, after = self._reader.take_in(origin, diff.entries)
         if self._options.dry_run:
             # A walk finds a moved file at its new place, where it is unchanged.
@@ -384,12 +387,3 @@ def _line(
         attachments=counts.attachments,
         records=counts.records,
     )
-
-
-def total_report(lines: list[SourceLine]) -> SyncReport:
-    """The report of all sources, with the sums of their counts."""
-    apart = ("mails", "attachments", "records")
-    names = [name for name in SyncReport.__struct_fields__ if name not in ("sources", *apart)]
-    sums: dict[str, Any] = {name: sum(getattr(line, name) for line in lines) for name in names}
-    sums |= {name: sum_of(getattr(line, name) for line in lines) for name in apart}
-    return SyncReport(sources=tuple(lines), **sums)
