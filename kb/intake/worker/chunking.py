@@ -23,7 +23,7 @@ from kb.intake.embed.protocol import Embedder
 from kb.model.code import is_code
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
-from kb.model.ids import DocId, JobId
+from kb.model.ids import JobId
 from kb.model.job import Claim
 from kb.model.text import ChunkDraft
 from kb.store import docs
@@ -120,21 +120,21 @@ class ChunkHandler:
         overlap_tokens: int,
         section_level: int | None,
     ) -> dict[JobId, ChunkedDoc]:
-        parts = [(doc, part) for _, doc, text in loaded for part in _parts(doc, text)]
+        parts = [(claim, doc, part) for claim, doc, text in loaded for part in _parts(doc, text)]
         chunk_lists = chunk_many(
-            [part.text for _, part in parts],
-            titles=[doc.label for doc, _ in parts],
+            [part.text for _, _, part in parts],
+            titles=[doc.label for _, doc, _ in parts],
             spans_of=embedder.token_spans_batch,
             tokens_max=tokens_max,
             overlap_tokens=overlap_tokens,
             section_level=section_level,
-            blocks_of=[_blocks_of(doc) for doc, _ in parts],
+            blocks_of=[_blocks_of(doc) for _, doc, _ in parts],
         )
-        cuts: dict[DocId, list[ChunkDraft]] = {doc.doc_id: [] for doc, _ in parts}
-        for (doc, part), drafts in zip(parts, chunk_lists, strict=True):
-            cuts[doc.doc_id] += [_moved(draft, part.start) for draft in drafts]
+        cuts: dict[JobId, list[ChunkDraft]] = {claim.job.job_id: [] for claim, _, _ in loaded}
+        for (claim, _, part), drafts in zip(parts, chunk_lists, strict=True):
+            cuts[claim.job.job_id] += [_moved(draft, part.start) for draft in drafts]
         return {
-            claim.job.job_id: build_chunks(doc, markdown, cuts[doc.doc_id])
+            claim.job.job_id: build_chunks(doc, markdown, cuts[claim.job.job_id])
             for claim, doc, markdown in loaded
         }
 
