@@ -87,7 +87,7 @@ def mark_blocks(tree: "HtmlElement", page: str) -> MarkedBlocks:
         elif len(marked.blocks) < _MARKED_MAX and (markdown := _markdown(element)):
             keys = tuple(filter(None, map(_key, near)))
             gone.update(element.iterdescendants())
-            block = MarkedBlock(markdown, keys, _is_framed(element))
+            block = MarkedBlock(markdown, keys, is_framed(element))
             _replace(element, f"{mark}{len(marked.blocks)}")
             marked.blocks.append(block)
     return marked
@@ -252,12 +252,12 @@ def _line(element: "HtmlElement") -> str:
     return " ".join(_text(element).split())
 
 
-def _is_framed(element: "HtmlElement") -> bool:
-    """Whether it stands in what is round the article: a menu, a sidebar, a foot."""
+def is_framed(element: "HtmlElement", *, but: str = "") -> bool:
+    """Whether it stands in a menu, a sidebar, a foot or the like, `but` being no such tag."""
     for above in element.iterancestors():
         if above.tag in ("body", "main", "article"):
             return False
-        if frames(above):
+        if above.tag != but and frames(above):
             return True
     return False
 

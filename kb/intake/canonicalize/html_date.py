@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kb.intake.canonicalize.dates import date_in, iso_date
-from kb.intake.canonicalize.html_blocks import frames
+from kb.intake.canonicalize.html_blocks import is_framed
 from kb.intake.canonicalize.title import one_line
 
 if TYPE_CHECKING:
@@ -95,17 +95,8 @@ def _bylines(tree: "HtmlElement") -> "Iterator[tuple[HtmlElement, str]]":
 
 def _is_later(element: "HtmlElement") -> bool:
     names = (element.get(name) or "" for name in ("class", "id", "itemprop"))
-    return _LATER.search(" ".join(names)) is not None or _is_beside(element)
-
-
-def _is_beside(element: "HtmlElement") -> bool:
-    """Whether it stands beside the text, as in a sidebar; its head is a part of it."""
-    for above in element.iterancestors():
-        if above.tag in ("body", "main", "article"):
-            return False
-        if above.tag != "header" and frames(above):
-            return True
-    return False
+    # The head of a text is a part of it.
+    return _LATER.search(" ".join(names)) is not None or is_framed(element, but="header")
 
 
 def _of_one_day(marked: "list[tuple[HtmlElement, str]]") -> str | None:
