@@ -11,6 +11,8 @@ import pytest
 from postgres_server import PostgresServer, running_server
 from timings import Timings
 
+from kb.store.content.database import DatabaseAddress
+
 # How fast examples are made is the machine's, and what else runs on it.
 hypothesis.settings.register_profile(
     "any machine",
@@ -91,3 +93,9 @@ def postgres() -> Iterator[PostgresServer]:
     """A real PostgreSQL server, started once; each test takes a home of its own."""
     with running_server() as server:
         yield server
+
+
+@pytest.fixture
+def address(postgres: PostgresServer) -> DatabaseAddress:
+    """The address of a home that is not there yet."""
+    return postgres.new_address()

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from page_browser import chrome
+from http_server import Running
+from page_browser import Page, chrome, looking
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -15,3 +16,10 @@ def driver() -> Iterator["Chrome"]:
     made = chrome()
     yield made
     made.quit()
+
+
+@pytest.fixture
+def page(driver: "Chrome", server: Running) -> Iterator[Page]:
+    """The page of the server that a module of tests has."""
+    with looking(driver, server.port) as found:
+        yield found

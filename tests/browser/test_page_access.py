@@ -57,12 +57,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture
-def page(driver: "Chrome", server: Running) -> Iterator[Page]:
-    with looking(driver, server.port) as found:
-        yield found
-
-
 def test_a_hostile_document_does_nothing(page: Page) -> None:
     """Nothing of it runs, nothing is loaded, and no link leads but to http, https or mailto."""
     links = """return [...document.querySelectorAll("main a[href]")].filter(

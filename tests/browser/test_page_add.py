@@ -54,12 +54,6 @@ def server(home: Home) -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture
-def page(driver: "Chrome", server: Running) -> Iterator[Page]:
-    with looking(driver, server.port) as found:
-        yield found
-
-
 def added(page: Page) -> None:
     """Wait until what was added last can be found."""
     page.says(".adding:first-child .state", lambda texts: texts == ["can be found"])

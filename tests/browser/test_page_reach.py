@@ -1,15 +1,11 @@
 """Who types, hears, prints or looks closely: the page by other ways than mouse and plain keys."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from commands import Home
 from http_server import Running, serving, until
-from page_browser import Page, looking
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+from page_browser import Page
 
 DOWN, TAB, ENTER = "\ue015", "\ue004", "\ue007"
 NARROW = (320, 640)
@@ -28,12 +24,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     assert home.run("add", *folder.glob("*.md")).code == 0
     with serving(home) as running:
         yield running
-
-
-@pytest.fixture
-def page(driver: "Chrome", server: Running) -> Iterator[Page]:
-    with looking(driver, server.port) as found:
-        yield found
 
 
 def searches(page: Page) -> list[str]:

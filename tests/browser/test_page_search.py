@@ -3,15 +3,11 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from commands import Home
 from http_server import Running, serving, until
-from page_browser import PHONE, Page, looking
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+from page_browser import PHONE, Page
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILLER = "\n\n".join(f"Paragraph {n} of the log, on a quiet day at sea. 🐋" for n in range(150))
@@ -45,12 +41,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     assert home.run("add", *files, pdf).code == 0
     with serving(home) as running:
         yield running
-
-
-@pytest.fixture
-def page(driver: "Chrome", server: Running) -> Iterator[Page]:
-    with looking(driver, server.port) as found:
-        yield found
 
 
 def test_hits_come_while_one_types(page: Page) -> None:

@@ -33,12 +33,6 @@ def server(person: Person) -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture
-def page(driver: "Chrome", server: Running) -> Iterator[Page]:
-    with looking(driver, server.port) as found:
-        yield found
-
-
 def spaces_of(texts: list[str]) -> list[str]:
     return sorted(text for text in texts if text.endswith(" space"))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from cutting_proxy import CuttingProxy, proxy_before
+from kv_pairs import keys_of, put
 from postgres_server import PostgresServer, running_server
 
 from kb.errors import (
@@ -29,32 +30,9 @@ from kb.errors import (
     WrongProcess,
 )
 from kb.store.content.database import DatabaseAddress, database_address
-from kb.store.kv import Environment
 from kb.store.postgres import schema as schema_module
 from kb.store.postgres.connections import SETTINGS
 from kb.store.postgres.postgres_env import PostgresEnvironment
-
-
-def put(env: Environment, key: bytes, value: bytes = b"v") -> None:
-    with env.write() as txn:
-        txn.put("docs", key, value)
-
-
-def keys_of(env: Environment) -> list[bytes]:
-    with env.read() as txn:
-        return [key for key, _ in txn.scan("docs")]
-
-
-@pytest.fixture
-def address(postgres: PostgresServer) -> DatabaseAddress:
-    return postgres.new_address()
-
-
-@pytest.fixture
-def env(address: DatabaseAddress) -> Iterator[PostgresEnvironment]:
-    made = PostgresEnvironment(address)
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
+from kv_pairs import keys_of, put
 from postgres_server import PostgresServer, running_server
 
 from kb.errors import (
@@ -15,34 +15,11 @@ from kb.errors import (
     UsageError,
 )
 from kb.store.content.database import DatabaseAddress, database_address
-from kb.store.kv import Environment
 from kb.store.postgres import connections as connections_module
 from kb.store.postgres import schema as schema_module
 from kb.store.postgres.postgres_env import PostgresEnvironment
 
 ENCODINGS = ("SQL_ASCII", "LATIN1", "EUC_JP")
-
-
-def put(env: Environment, key: bytes, value: bytes = b"v") -> None:
-    with env.write() as txn:
-        txn.put("docs", key, value)
-
-
-def keys_of(env: Environment) -> list[bytes]:
-    with env.read() as txn:
-        return [key for key, _ in txn.scan("docs")]
-
-
-@pytest.fixture
-def address(postgres: PostgresServer) -> DatabaseAddress:
-    return postgres.new_address()
-
-
-@pytest.fixture
-def env(address: DatabaseAddress) -> Iterator[PostgresEnvironment]:
-    made = PostgresEnvironment(address)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -17,11 +17,6 @@ HOLDER = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advis
 
 
 @pytest.fixture
-def address(postgres: PostgresServer) -> DatabaseAddress:
-    return postgres.new_address()
-
-
-@pytest.fixture
 def app(address: DatabaseAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     settings = Settings(embed=EmbedSettings(kind="hashing", model="64"))
