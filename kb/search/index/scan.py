@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-5
 # So few that the copy in double precision stays in the cache, and takes no new pages.
 _RESCORE_ROWS: Final = 64
-# Below this share of passing rows only they are scored, instead of all rows.
-_GATHER_SHARE: Final = 0.1
+# Below this share of passing rows only they are scored, by their vectors, instead of all rows: a
+# vector at a random place costs as much as thirty rows of eight bits in sequence.
+_GATHER_SHARE: Final = 0.03
+# So few numbers that the algebra starts no threads, for which a busy machine lets others wait.
+_PRODUCT_MAX: Final = 400_000
 _GROUP_ROWS: Final = 16
 # Some more rows than wanted, because the graph also returns dead rows and rounds.
 _GRAPH_SPARE: Final = 64
@@ -87,6 +90,8 @@ class _ScannedSegment(Struct, frozen=True, kw_only=True):
     scores: "Floats"
     """Cosines, shape (rows,); minus infinity where a row does not pass the filters."""
     passing_count: int
+    gathered: "NDArray[np.intp] | None" = None
+    """The segment's rows that `scores` and what is told by it are about; None for all of them."""
     rounding_error: float | None = None
     """Of the codes' products; None where no score is approximate."""
     is_refined: "NDArray[np.bool_] | None" = None
@@ -99,6 +104,10 @@ class _ScannedSegment(Struct, frozen=True, kw_only=True):
             self.scores[new] = _fast_cosines(self.segment.vectors.take(new, axis=0), query)
             self.is_refined[new] = True
         return self.scores[rows]
+
+    def in_segment(self, rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
+        """These rows as the segment counts them."""
+        return rows if self.gathered is None else self.gathered[rows]
 
     def may_reach(self, floor: float) -> "NDArray[np.intp]":
         """The rows that pass the filters and whose cosine may be at least `floor`."""
@@ -116,8 +125,13 @@ class _ScannedSegment(Struct, frozen=True, kw_only=True):
 
 
 def _fast_cosines(vectors: "Matrix", query: "Matrix") -> "Floats":
-    """Products of rows with the query in single precision; limited by memory bandwidth."""
-    scores: Floats = vectors @ query
+    """Products of rows with the query in single precision, shape (rows,)."""
+    import numpy as np
+
+    scores = np.empty(len(vectors), dtype=np.float32)
+    step = _PRODUCT_MAX // vectors.shape[1]
+    for low in range(0, len(vectors), step):
+        np.matmul(vectors[low : low + step], query, out=scores[low : low + step])
     return scores
 
 
@@ -132,9 +146,9 @@ def _scan_segment(
     mask = passing_rows(segment, allowed, restrict_nos)
     count = len(segment.nos) if mask is None else int(np.count_nonzero(mask))
     if mask is not None and count < _GATHER_SHARE * len(segment.nos):
-        scores = np.full(len(segment.nos), -np.inf, dtype=np.float32)
-        scores[mask] = _fast_cosines(segment.vectors[mask], query)
-        return _ScannedSegment(segment=segment, scores=scores, passing_count=count)
+        rows = np.flatnonzero(mask)
+        scores = _fast_cosines(segment.vectors.take(rows, axis=0), query)
+        return _ScannedSegment(segment=segment, scores=scores, passing_count=count, gathered=rows)
     error = is_refined = None
     if segment.codes is None:
         scores = _fast_cosines(segment.vectors, query)
@@ -187,7 +201,7 @@ def candidate_rows(
 
     scanned = [_scan_segment(segment, query, allowed, restrict_nos) for segment in segments]
     if sum(part.passing_count for part in scanned) <= limit:
-        return [np.flatnonzero(part.scores > -np.inf) for part in scanned]
+        return [part.in_segment(np.flatnonzero(part.scores > -np.inf)) for part in scanned]
     floor = _kth_lower_bound(np.concatenate([part.scores for part in scanned]), limit)
     best = [np.flatnonzero(part.scores >= floor) for part in scanned]
     refined = [part.refined(rows, query) for part, rows in zip(scanned, best, strict=True)]
@@ -195,7 +209,10 @@ def candidate_rows(
     reaching = [part.may_reach(floor) for part in scanned]
     scores = [part.refined(rows, query) for part, rows in zip(scanned, reaching, strict=True)]
     floor = _kth(np.concatenate(scores), limit) - _ROUNDING
-    return [rows[some >= floor] for rows, some in zip(reaching, scores, strict=True)]
+    return [
+        part.in_segment(rows[some >= floor])
+        for part, rows, some in zip(scanned, reaching, scores, strict=True)
+    ]
 
 
 def rank_exact(
