@@ -21,7 +21,6 @@ from kb.search.candidates import (
     merge_legs,
 )
 from kb.search.entities import align
-from kb.search.filters import allowed_sources
 from kb.search.fit import (
     BACKGROUND_CHUNKS,
     FitContext,
@@ -237,7 +236,7 @@ class Searcher:
         request = query.request
         with self._store.read() as txn:
             other_sources = OtherSourcesFilter(txn, request, query.scope, self._learn, seed.place)
-            allowed = allowed_sources(txn, request, query.scope, self.legs.audience_cache)
+            allowed = self.legs.allowed_sources(txn, request, query.scope)
             nearest = gather(
                 lambda limit: index.search(vector, limit, allowed=allowed),
                 other_sources,

@@ -11,7 +11,7 @@ from kb.model.source import is_within
 from kb.store import chunks, docs, links
 from kb.store.kv import ReadTxn
 
-_AUDIENCE_SETS_MAX: Final = 16
+_SETS_MAX: Final = 16
 
 
 def may_appear(doc: Doc, filters: Filters, scope: Scope) -> bool:
@@ -92,28 +92,6 @@ def sources_of_audiences(txn: ReadTxn, audiences: tuple[Audience, ...]) -> froze
     )
 
 
-class AudienceCache:
-    """A cache of `sources_of_audiences` for one state of a store. Thread-safe.
-
-    Keeps the sets of a few scopes, about 60 bytes a source.
-    """
-
-    def __init__(self) -> None:
-        self._cached: dict[tuple[Audience, ...], tuple[int, frozenset[int]]] = {}
-
-    def __call__(self, txn: ReadTxn, audiences: tuple[Audience, ...]) -> frozenset[int]:
-        """As `sources_of_audiences`."""
-        last_txn = txn.last_txn()
-        cached = self._cached.get(audiences)
-        if cached is not None and cached[0] == last_txn:
-            return cached[1]
-        source_nos = sources_of_audiences(txn, audiences)
-        if len(self._cached) >= _AUDIENCE_SETS_MAX:
-            self._cached = {}
-        self._cached[audiences] = (last_txn, source_nos)
-        return source_nos
-
-
 def named_sources(txn: ReadTxn, filters: Filters) -> set[int]:
     """Numbers of the sources of the docs that are named, whatever their state."""
     named = (docs.get(txn, doc_id) for doc_id in filters.doc_ids)
@@ -165,3 +143,44 @@ def allowed_sources(
     first, *rest = limits
     # A single set is not copied.
     return frozenset(first.intersection(*rest) if rest else first)
+
+
+class AllowedSources:
+    """What `allowed_sources` returns, kept for one state of a store. Thread-safe.
+
+    Keeps a few sets, of about 60 bytes a source.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], tuple[int, frozenset[int] | None]] = {}
+
+    def __call__(self, txn: ReadTxn, filters: Filters, scope: Scope) -> frozenset[int] | None:
+        """As `allowed_sources`."""
+        wanted = (getattr(filters, name) for name in Filters.__struct_fields__)
+        return self._once(
+            txn,
+            (readable_audiences(txn, scope), *wanted),
+            lambda: allowed_sources(txn, filters, scope, self._of_audiences),
+        )
+
+    def _of_audiences(self, txn: ReadTxn, audiences: tuple[Audience, ...]) -> frozenset[int]:
+        # Kept besides, for whoever asks with one filter after another.
+        found = self._once(txn, (audiences,), lambda: sources_of_audiences(txn, audiences))
+        assert found is not None
+        return found
+
+    def _once(
+        self,
+        txn: ReadTxn,
+        key: tuple[object, ...],
+        look_up: Callable[[], frozenset[int] | None],
+    ) -> frozenset[int] | None:
+        last_txn = txn.last_txn()
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] == last_txn:
+            return kept[1]
+        found = look_up()
+        if len(self._kept) >= _SETS_MAX:
+            self._kept = {}
+        self._kept[key] = (last_txn, found)
+        return found

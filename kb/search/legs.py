@@ -17,7 +17,7 @@ from kb.model.search import SearchRequest
 from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.candidates import ChunkFilter, LearnCalls, Reading, gather
 from kb.search.entities import EntityMatches, match_entities, mentioning_all
-from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
+from kb.search.filters import AllowedSources, has_filters, readable_audiences
 from kb.search.index.analysis import HAN_BREAK
 from kb.search.index.hits import IndexHits
 from kb.search.index.lexical_query import HAN, Holding
@@ -88,7 +88,7 @@ class HomeLegs:
         self.backends = backends
         self.settings = settings
         self.learn = learn
-        self.audience_cache = AudienceCache()
+        self.allowed_sources = AllowedSources()
         self._lock_wait_s = lock_wait_s
 
     def reach(self, at_least: int, wait_s: float, *, with_vectors: bool) -> None:
@@ -127,7 +127,7 @@ class HomeLegs:
                 for entity in (*required, *boosted)
                 if not entity.chunk_nos
             ]
-            allowed = allowed_sources(txn, request, scope, self.audience_cache)
+            allowed = self.allowed_sources(txn, request, scope)
             audiences = readable_audiences(txn, scope)
             commit = txn.last_txn()
         return PreparedQuery(

@@ -15,7 +15,7 @@ from kb.model.ids import sha256_hex
 from kb.model.search import SearchRequest
 from kb.model.source import file_lsid
 from kb.search.entities import align, match_entities, mentioning_all
-from kb.search.filters import AudienceCache, allowed_sources, may_appear
+from kb.search.filters import AllowedSources, allowed_sources, may_appear
 from kb.search.freshness import freshness_of
 from kb.store import chunks, docs
 from kb.store.keys import lsid_key
@@ -114,10 +114,10 @@ def test_who_may_see_every_doc_is_not_limited(store: Store) -> None:
 def test_what_one_may_see_is_looked_up_once_to_a_state(store: Store) -> None:
     """And anew once the store has changed, also while an older view is open."""
     put(store, make_doc(1, visibility="shared"), make_doc(2, visibility="private", owner="ann"))
-    known = AudienceCache()
+    known = AllowedSources()
 
     def seen(txn: ReadTxn, scope: Scope) -> frozenset[int] | None:
-        return allowed_sources(txn, request(), scope, known)
+        return known(txn, request(), scope)
 
     with store.read() as before:
         assert seen(before, BOB) == {1}
@@ -127,6 +127,22 @@ def test_what_one_may_see_is_looked_up_once_to_a_state(store: Store) -> None:
             assert seen(after, BOB) == {1, 3}
             assert seen(after, NOBODY) == set()
         assert seen(before, BOB) == {1}
+
+
+def test_what_a_filter_lets_through_is_looked_up_once_to_a_state(store: Store) -> None:
+    """For who may see as much, and for that filter alone."""
+    tea, salt = make_doc(1, tags=("tea",)), make_doc(2, tags=("salt",))
+    put(store, tea, salt, make_doc(3, visibility="private", owner="ann", tags=("tea",)))
+    known, of_tea = AllowedSources(), request(tags=("tea",))
+    with store.read() as txn:
+        assert known(txn, of_tea, OPERATOR) == {1, 3}
+        assert known(txn, of_tea, OPERATOR) is known(txn, of_tea, OPERATOR)
+        assert known(txn, of_tea, BOB) == {1}
+        assert known(txn, request(tags=("salt",)), OPERATOR) == {2}
+        assert known(txn, request(doc_ids=(tea.doc_id,)), OPERATOR) == {1}
+    put(store, make_doc(4, tags=("tea",)))
+    with store.read() as txn:
+        assert known(txn, of_tea, OPERATOR) == {1, 3, 4}
 
 
 def test_a_doc_filter_cannot_reach_what_is_hidden(store: Store) -> None:
