@@ -103,7 +103,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "plain": ParserPlugin(
         mimes=(PLAIN,),
-        extensions=dict.fromkeys(("txt", "text", "bib", "ris"), PLAIN),
+        extensions=dict.fromkeys(("txt", "text"), PLAIN),
         read=f"{_ROOM}.plain:read",
         fingerprint="plain-3",
         is_text=True,
@@ -210,7 +210,9 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         asciidoc="text/asciidoc",
         asc="text/asciidoc",
     ),
-    "latex": _own("latex", is_text=True, tex="text/x-tex", latex="text/x-tex"),
+    "latex": _own("latex", version=2, is_text=True, tex="text/x-tex", latex="text/x-tex"),
+    "bibtex": _own("bibtex", is_text=True, bib="text/x-bibtex"),
+    "ris": _own("ris", is_text=True, ris="application/x-research-info-systems"),
     "code": ParserPlugin(
         mimes=tuple(dict.fromkeys(CODE_MIMES.values())),
         extensions=CODE_MIMES,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kb.errors import SourceError, StaleToken
 from kb.intake.canonicalize import (
@@ -31,6 +31,7 @@ from kb.store.store import Store
 if TYPE_CHECKING:
     from kb.intake.ingest.ingest import Ingestor
 
+_BATCH_DOCS: Final = 128
 # Members of collections have chunks, titles and rules of their own, which their sync knows.
 _KINDS: frozenset[Kind] = frozenset(("file", "stdin", "url"))
 
@@ -102,14 +103,18 @@ class RereadHandler:
             return
         ingestor = self._ingestor()
         attachments = Attachments(self._store, parser, self._ocr(), Tally())
-        parts = () if _is_part(doc) else tuple(attachments.of(request))
-        request = without_records(request)
+        parts = [] if _is_part(doc) else list(attachments.of(request))
+        # The file comes last: until then the job is not done.
+        ready = [*parts, without_records(request)]
 
         def finish(txn: WriteTxn) -> None:
             queue.finish(txn, claim)
             attachments.hide_gone(txn)
 
-        ingestor.commit([ingestor.stage(one) for one in (request, *parts)], first=finish)
+        for start in range(0, len(ready), _BATCH_DOCS):
+            batch = [ingestor.stage(one) for one in ready[start : start + _BATCH_DOCS]]
+            is_last = start + _BATCH_DOCS >= len(ready)
+            ingestor.commit(batch, first=finish if is_last else None)
 
     def _request(self, doc: Doc, parser: Parser) -> IngestRequest | None:
         """The doc as it reads now; None where it cannot be read, or would lose what OCR found."""
