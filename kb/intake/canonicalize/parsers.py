@@ -183,11 +183,11 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
     "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
     "json": _own(
-        "structured", version=3, is_text=True, function="read_json", json="application/json"
+        "structured", version=4, is_text=True, function="read_json", json="application/json"
     ),
     "json lines": _own(
         "structured",
-        version=3,
+        version=4,
         is_text=True,
         function="read_lines",
         jsonl="application/jsonl",
