@@ -97,7 +97,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/markdown",),
         extensions=dict.fromkeys(_MARKDOWN_ENDINGS, "text/markdown"),
         read=f"{_ROOM}.markdown:read",
-        fingerprint="markdown-4",
+        fingerprint="markdown-5",
         is_text=True,
         is_risky=False,
     ),
