@@ -113,7 +113,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/html", "application/xhtml+xml"),
         extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
         read=f"{_ROOM}.html:read",
-        fingerprint="html-4",
+        fingerprint="html-5",
         is_text=True,
     ),
     "pdf": ParserPlugin(
@@ -121,11 +121,11 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         extensions={"pdf": "application/pdf"},
         read=f"{_ROOM}.pdf.document:read",
         fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
-        fingerprint="pdf-4",
+        fingerprint="pdf-5",
     ),
     "docx": _own(
         "docx",
-        version=3,
+        version=4,
         docx=_OOXML + "wordprocessingml.document",
         docm=_OOXML + "wordprocessingml.document",
         dotx=_OOXML + "wordprocessingml.document",
@@ -139,7 +139,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "pptx": _own(
         "pptx",
-        version=2,
+        version=3,
         pptx=_OOXML + "presentationml.presentation",
         pptm=_OOXML + "presentationml.presentation",
         ppsx=_OOXML + "presentationml.presentation",
@@ -147,7 +147,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "opendocument": _own(
         "odf",
-        version=3,
+        version=4,
         odt=_ODF + "text",
         ott=_ODF + "text",
         odp=_ODF + "presentation",
@@ -158,7 +158,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "flat opendocument": _own(
         "odf",
-        version=2,
+        version=3,
         function="read_flat",
         is_text=True,
         fodt=_ODF + "flat",
@@ -171,17 +171,19 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("message/rfc822",),
         extensions={"eml": "message/rfc822", "emlx": "message/rfc822"},
         read=f"{_ROOM}.eml:read",
-        fingerprint="eml-5",
+        fingerprint="eml-6",
         is_text=True,
     ),
-    "outlook mail": _own("msg", version=4, msg="application/vnd.ms-outlook"),
+    "outlook mail": _own("msg", version=5, msg="application/vnd.ms-outlook"),
     "old workbook": _own("xls", version=3, xls="application/vnd.ms-excel"),
-    "old document": _own("legacy", function="read_doc", doc="application/msword"),
-    "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
+    "old document": _own("legacy", version=2, function="read_doc", doc="application/msword"),
+    "old slides": _own(
+        "legacy", version=2, function="read_ppt", ppt="application/vnd.ms-powerpoint"
+    ),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
-    "mailbox": _own("mbox", version=4, is_text=True, mbox="application/mbox"),
+    "mailbox": _own("mbox", version=5, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
-    "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
+    "calendar": _own("ics", version=3, is_text=True, ics="text/calendar"),
     "json": _own(
         "structured", version=4, is_text=True, function="read_json", json="application/json"
     ),
@@ -221,7 +223,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
         is_risky=False,
     ),
-    "evernote": _own("enex", version=2, is_text=True, enex="application/x-enex+xml"),
+    "evernote": _own("enex", version=3, is_text=True, enex="application/x-enex+xml"),
     "joplin": _own("jex", version=2, jex="application/x-jex"),
     "kindle": _own(
         "kindle",
@@ -236,10 +238,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         vstx="application/vnd.ms-visio.drawing",
     ),
     "djvu": _own(
-        "legacy", function="read_djvu", djvu="application/x-djvu", djv="application/x-djvu"
+        "legacy",
+        version=2,
+        function="read_djvu",
+        djvu="application/x-djvu",
+        djv="application/x-djvu",
     ),
     "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
-    "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
+    "address book": _own("vcard", version=2, is_text=True, vcf="text/vcard", vcard="text/vcard"),
     "outline": _own("outline", is_text=True, opml="text/x-opml"),
     "bookmarks": ParserPlugin(
         mimes=("text/x-bookmarks",),
@@ -249,7 +255,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "saved page": _own(
         "saved_page",
-        version=2,
+        version=3,
         function="read_mhtml",
         is_text=True,
         mht="multipart/related",
@@ -257,7 +263,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "web archive": _own(
         "saved_page",
-        version=2,
+        version=3,
         function="read_web_archive",
         webarchive="application/x-webarchive",
     ),
@@ -276,7 +282,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "drawio": _own("boards", function="read_drawio", is_text=True, drawio="application/x-drawio"),
     "svg": _own("boards", function="read_svg", is_text=True, keeps_raw=False, svg="image/svg+xml"),
-    "rich text": _own("rtf", rtf="application/rtf"),
+    "rich text": _own("rtf", version=2, rtf="application/rtf"),
     "picture": _own(
         "pictures.picture",
         keeps_raw=False,

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from kb.intake.canonicalize.blocks import fenced, finish, heading
+from kb.intake.canonicalize.blocks import escaped, fenced, finish, heading
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.exports import KEY_CHARS_MAX, digest_key, record_file
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
@@ -126,7 +126,7 @@ def _blocks(reference: Reference, is_only: bool) -> Iterable[str]:
     yield ", ".join(reference.people)
     keywords = f"keywords: {', '.join(reference.tags)}" if reference.tags else ""
     yield "\n".join(f"- {fact}" for fact in (*reference.facts, keywords) if fact)
-    yield from reference.texts
+    yield from map(escaped, reference.texts)
 
 
 def as_people(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """What do libraries of BibTeX and RIS say, and which of their entries become docs?"""
 
 import pytest
+from growth import assert_linear
 
-from kb.intake.canonicalize import CanonicalizeInput, canonicalize, detect_mime
+from kb.intake.canonicalize import CanonicalizeInput, bibtex, canonicalize, detect_mime
 from kb.model.text import Canonical
 
 FULL = r"""
@@ -188,6 +189,22 @@ def test_a_file_without_an_entry_is_plain_text() -> None:
 def test_what_strings_make_is_bounded(text: str) -> None:
     """A library never grows without end."""
     assert len(read(text).markdown) < 4 << 20
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "@misc{a, title = {x}}",
+        "@misc{a, title = {x}",
+        "@comment{x",
+        "@misc{a, title = {x}\n",
+        "@a@",
+    ],
+)
+def test_a_library_is_read_in_linear_time(entry: str) -> None:
+    """Whatever is wrong with all its entries."""
+    data = (entry * 10_000).encode()
+    assert_linear(lambda data: bibtex.read(data, "a.bib"), data, data * 2)
 
 
 RIS = """\
