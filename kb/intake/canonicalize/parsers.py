@@ -1,5 +1,7 @@
 """Which parser reads which format: kb's own, and those of plugins."""
 
+# Long because each format is a row of one table.
+
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
