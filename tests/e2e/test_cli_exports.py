@@ -1,10 +1,16 @@
 """Exports of services by the real command: each conversation is a doc, and stays it."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from commands import Home, accounted, surroundings
+
+from kb.store import docs
+from kb.store.meta import PARSERS, set_word
+from kb.store.store import Store
 
 
 def talk(number: int, said: str = "", **fields: Any) -> dict[str, Any]:
@@ -91,3 +97,53 @@ def test_a_kill_in_the_middle_of_an_export(tmp_path: Path) -> None:
     assert counts(went_on) == {"added": 300 - len(kept), "unchanged": len(kept)}
     assert rows(home).items() > kept.items()
     assert len(rows(home)) == 300
+
+
+def channel(root: Path) -> Path:
+    """The export of a chat with a channel; its people and channels are codes there."""
+    messages = [
+        {"type": "message", "user": user, "text": text, "ts": f"1700000{n}00.000100"}
+        for n, (user, text) in enumerate(
+            (
+                ("U012ADA", "Ask <@U034BEA>, see <https://x.org/a?b=1&amp;c=2|the page> &lt;3"),
+                ("U034BEA", "In <#C012GEN> and <#C034X|random>, <!here>; <@U099GONE>."),
+            )
+        )
+    ]
+    people = [
+        {"id": "U012ADA", "name": "ada", "profile": {"real_name": "Ada Lovelace"}},
+        {"id": "U034BEA", "name": "bea", "real_name": "Bea Berg", "deleted": True},
+    ]
+    (root / "general").mkdir(parents=True)
+    (root / "users.json").write_text(json.dumps(people))
+    (root / "channels.json").write_text(json.dumps([{"id": "C012GEN", "name": "general"}]))
+    file = root / "general" / "2023-11-14.json"
+    file.write_text(json.dumps(messages))
+    return file
+
+
+def test_people_and_channels_of_a_chat_have_names(tmp_path: Path) -> None:
+    """Those that another file of the export states; others stay codes."""
+    home, file = Home(tmp_path / "home"), channel(tmp_path / "in")
+    said = (
+        "## 2023-11-14\n\n"
+        "**Ada Lovelace** 22:13: Ask @Bea Berg, see [the page](https://x.org/a?b=1&c=2) <3\n\n"
+        "**Bea Berg** 22:15: In #general and #random, @here; @U099GONE.\n"
+    )
+    home.run("add", tmp_path / "in")
+    assert home.run("export", str(file)).out.endswith(said)
+    assert home.run("search", "bea", "--json", "-k", "1").json["hits"]
+    doc_id = home.ids()[file.name]
+    with Store.open(home.root / "store") as store, store.write() as txn:
+        doc = docs.get(txn, doc_id)
+        assert doc is not None
+        docs.replace(txn, msgspec.structs.replace(doc, canonicalizer="structured-3"))
+        set_word(txn, PARSERS, "before")
+    shutil.rmtree(tmp_path / "in")
+    assert home.run("worker", "--drain").code == 0
+    assert home.run("export", str(file)).out.endswith(said)
+    doc_id = home.ids()[file.name]
+    with Store.open(home.root / "store") as store, store.read() as txn:
+        doc = docs.get(txn, doc_id)
+        assert doc is not None
+        assert doc.canonicalizer == "structured-4"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kb.intake.canonicalize.archive import ZippedDocument
 
 BLOCK_ROWS: Final = 50
+# A line that markdown takes for a heading, or for the beginning or the end of code.
+_MARKS: Final = re.compile(r"^ {0,3}(#{1,6}(?=[ \t]|$)|`{3,}|~{3,})", re.MULTILINE)
 # As Office and OpenDocument keep them.
 _PICTURE: Final = re.compile(r"(?:\w{1,20}/media|Pictures)/.")
 
@@ -53,6 +55,31 @@ def heading(level: int, text: str) -> str:
     """An ATX heading of one line; empty for a text of blanks."""
     words = " ".join(text.split())
     return f"{'#' * min(max(level, 1), 6)} {words}" if words else ""
+
+
+def escaped(text: str) -> str:
+    r"""A text without markup, so that no line of it begins a heading or a block of code.
+
+    Code between two fences stays as people wrote it.
+    """
+    if _MARKS.search(text) is None:
+        return text
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        match = _MARKS.match(line)
+        is_heading = match is not None and match[1][0] == "#"
+        if fence:
+            is_end = line.strip().startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if is_end else fence
+        elif match is not None and not is_heading:
+            fence = match[1]
+        elif is_heading:
+            lines.append(_MARKS.sub(r"\\\1", line))
+            continue
+        lines.append(line)
+    # Of a fence that nothing closes all below it would be code.
+    return _MARKS.sub(r"\\\1", text) if fence else "\n".join(lines)
 
 
 def fenced(text: str, language: str = "") -> str:

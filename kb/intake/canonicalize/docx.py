@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
-from kb.intake.canonicalize.blocks import core_properties, finish, heading, table, without_text
+from kb.intake.canonicalize.blocks import (
+    core_properties,
+    escaped,
+    finish,
+    heading,
+    table,
+    without_text,
+)
 from kb.intake.canonicalize.charts import drawn
 from kb.intake.canonicalize.omml import formula
 from kb.model.text import Canonical
@@ -63,24 +70,27 @@ class _Document:
         self._levels = {} if styles is None else _heading_levels(styles)
         self._ordered = set() if numbering is None else _ordered_lists(numbering)
 
-    def blocks(self, parent: "_Element") -> Iterator[str]:
-        """Markdown of each block below `parent`, at any depth, in order."""
+    def blocks(self, parent: "_Element", *, is_line: bool = False) -> Iterator[str]:
+        """Markdown of each block below `parent`, at any depth, in order.
+
+        `is_line` where all become one line, as of a table.
+        """
         for child in parent:
             kind = local(child)
             if kind == "p":
-                yield self._paragraph(child)
+                yield self._paragraph(child, is_line=is_line)
                 for box in child.iter("{*}txbxContent"):
                     if _is_shown(box, child):
-                        yield from self.blocks(box)
+                        yield from self.blocks(box, is_line=is_line)
             elif kind == "tbl":
                 yield table(self._rows(child))
             elif kind not in _SKIPPED:
-                yield from self.blocks(child)
+                yield from self.blocks(child, is_line=is_line)
 
     def notes(self, root: "_Element", mark: str) -> Iterator[str]:
         """Each note as a markdown footnote."""
         for note in root:
-            text = " ".join(" ".join(self.blocks(note)).split())
+            text = " ".join(" ".join(self.blocks(note, is_line=True)).split())
             author = attribute(note, "author")
             if text:
                 said = f"{author}: {text}" if author else text
@@ -94,16 +104,17 @@ class _Document:
             cells: list[str] = []
             for cell in row.iter("{*}tc"):
                 if next(cell.iterancestors("{*}tr"), None) is row:
-                    cells.append(" ".join(self.blocks(cell)))
+                    cells.append(" ".join(self.blocks(cell, is_line=True)))
                     cells += [""] * (_span(cell) - 1)
             rows.append(cells)
         return rows
 
-    def _paragraph(self, paragraph: "_Element") -> str:
+    def _paragraph(self, paragraph: "_Element", *, is_line: bool) -> str:
         text = "".join(_inline(paragraph)).strip()
+        plain = text if is_line else escaped(text)
         properties = paragraph.find("{*}pPr")
         if not text or properties is None:
-            return text
+            return plain
         style = properties.find("{*}pStyle")
         level = self._levels.get(attribute(style, "val")) if style is not None else None
         outline = properties.find("{*}outlineLvl")
@@ -112,7 +123,7 @@ class _Document:
         if level:
             return heading(level, text)
         number = properties.find("{*}numPr")
-        return text if number is None else self._item(number, text)
+        return plain if number is None else self._item(number, text)
 
     def _item(self, number: "_Element", text: str) -> str:
         values = {local(child): attribute(child, "val") for child in number}

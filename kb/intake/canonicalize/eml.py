@@ -11,7 +11,7 @@ from msgspec import structs
 
 from kb.errors import Unparsable
 from kb.intake.canonicalize import html
-from kb.intake.canonicalize.blocks import finish
+from kb.intake.canonicalize.blocks import escaped, finish
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.mail_history import EarlierMail, split_history
 from kb.intake.canonicalize.mail_page import page_words, read_page
@@ -149,7 +149,7 @@ def _unwrapped(data: bytes) -> bytes:
 
 def _text(part: Part, charset: str | None) -> str:
     declared = tuple(filter(None, (part.get_content_charset(), charset)))
-    return clean_text(decode_text(payload(part), declared)[0]).strip("\n")
+    return escaped(clean_text(decode_text(payload(part), declared)[0]).strip("\n"))
 
 
 def _date(value: object) -> str | None:

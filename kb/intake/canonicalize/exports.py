@@ -17,7 +17,7 @@ JSON_MIME: Final = "application/json"
 _DEPTH_MAX: Final = 2
 # By these a record is known in the next export, too.
 _KEYS: Final = ("uuid", "uid", "guid", "id", "conversationid")
-_KEY_CHARS_MAX: Final = 100
+KEY_CHARS_MAX: Final = 100
 _DIGEST_CHARS: Final = 16
 # Of records without a title: shorter ones are messages or posts.
 _LONG_CHARS: Final = 500
@@ -106,7 +106,7 @@ def _own_key(record: Any) -> str:
     plain = {str(key).lower().replace("_", "").replace("-", ""): key for key in record}
     values: Sequence[Any] = [record[plain[name]] for name in _KEYS if name in plain]
     keys = [str(value) for value in values if isinstance(value, str | int)]
-    return next((key for key in keys if 0 < len(key) <= _KEY_CHARS_MAX), "")
+    return next((key for key in keys if 0 < len(key) <= KEY_CHARS_MAX), "")
 
 
 def digest_key(data: bytes) -> str:

@@ -11,7 +11,9 @@ from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.title import one_line
 from kb.intake.canonicalize.yaml_tree import NotYaml, yaml_tree
 
-_CHARS_MAX: Final = 65_536
+_CHARS_MAX: Final = 1 << 20
+# The reader of TOML takes the square of the length of a key.
+_TOML_CHARS_MAX: Final = 65_536
 _DEPTH_MAX: Final = 32
 _TAGS_MAX: Final = 100
 _TAG_CHARS_MAX: Final = 100
@@ -72,7 +74,10 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     closings = ("---", "...") if fence == "---" else ("+++",)
     span = _block(text, closings)
     if span is None:
-        return FrontMatter(), text
+        chars_max = _chars_max(fence)
+        is_long = any(text.find(f"\n{closing}\n", chars_max) >= 0 for closing in closings)
+        warning = f"front matter left as text: it is over {chars_max:,} characters"
+        return FrontMatter(warnings=(warning,) if is_long else ()), text
     block, body = span
     read: Callable[[str], Fields | None] = _read_yaml if fence == "---" else _read_toml
     try:
@@ -157,13 +162,18 @@ def _block(text: str, closings: tuple[str, ...]) -> tuple[str, str] | None:
     start = at = text.find("\n") + 1
     if not start:
         return None
-    while at < min(len(text), _CHARS_MAX):
+    chars_max = min(len(text), _chars_max(text[:3]))
+    while at < chars_max:
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
         if text[at : at + 3] in closings and text[at:end].rstrip() in closings:
             return text[start:at], text[end + 1 :]
         at = end + 1
     return None
+
+
+def _chars_max(fence: str) -> int:
+    return _TOML_CHARS_MAX if fence == "+++" else _CHARS_MAX
 
 
 def _front_matter(fields: Fields) -> FrontMatter:

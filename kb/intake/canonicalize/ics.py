@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kb.errors import Unparsable
-from kb.intake.canonicalize.blocks import finish, heading
+from kb.intake.canonicalize.blocks import escaped, finish, heading
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.model.text import Canonical
 
@@ -149,4 +149,4 @@ def _section(entry: Entry) -> Iterator[str]:
     yield heading(2, next(iter(entry.get("SUMMARY", [])), "") or "Without a title")
     facts = (f"{said}: {', '.join(entry[key])}" for key, said in _SHOWN.items() if key in entry)
     yield "  \n".join(" ".join(fact.split()) for fact in facts)
-    yield from entry.get("DESCRIPTION", [])
+    yield from map(escaped, entry.get("DESCRIPTION", []))

@@ -65,7 +65,7 @@ _FOOTNOTE: Final = re.compile(
 _CITE: Final = re.compile(r"\\[cC]ite\w{0,12}\*?(?:\[[^\[\]]{0,100}\]){0,2}\{([^{}]{1,400})\}")
 _ACCENT: Final = re.compile(
     r"\\(?:([`'^\"~=.])(?:\{\\?([A-Za-z])\}|\\?([A-Za-z]))"
-    r"|([uvHckrbd])(?:\{\\?([A-Za-z])\}|[ ]+([A-Za-z])\b))"
+    r"|([uvHckrbd])(?:\{\\?([A-Za-z])\}|[ ]+\\?([A-Za-z])))"
 )
 _ACCENTS: Final = {
     "`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304",
@@ -77,10 +77,21 @@ _LETTERS: Final = {
     "aa": "å", "AA": "Å", "i": "i", "j": "j", "LaTeX": "LaTeX", "TeX": "TeX", "ldots": "…",
     "dots": "…", "textbackslash": "\\", "copyright": "©", "pounds": "£", "S": "§", "P": "¶",
     "textendash": "–", "textemdash": "—", "quad": " ", "qquad": " ", "newline": "\n", "par": "\n\n",
+    "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ", "dj": "đ", "DJ": "Đ", "ng": "ŋ", "NG": "Ŋ",
+    "SS": "ẞ", "textquoteleft": "‘", "textquoteright": "’", "textquotedblleft": "“",
+    "textquotedblright": "”", "textquotesingle": "'", "textless": "<", "textgreater": ">",
+    "textasciitilde": "∼", "textasciicircum": "^", "textunderscore": "_", "textbar": "|",
+    "textdegree": "°", "texttimes": "×", "textregistered": "®", "texttrademark": "™",
+    "textbullet": "•", "textperiodcentered": "·", "textellipsis": "…", "textmu": "µ",
+    "textdollar": "$", "guillemotleft": "«", "guillemotright": "»", "backslash": "\\",
 }  # fmt: skip
 _LETTER: Final = re.compile(rf"\\({'|'.join(_LETTERS)})(?![A-Za-z])(?:\{{\}}|[ \t]*)")
 _COMMAND: Final = re.compile(r"\\[a-zA-Z@]{1,60}\*?(?:\[[^\[\]]{0,300}\])*\{([^{}]*)\}")
 _BARE: Final = re.compile(r"\\[a-zA-Z@]{1,60}\*?[ \t]?")
+# What must stand in a text that has more than words.
+_LATEX: Final = re.compile(r"[\\{}$~]|``|\'\'|--")
+_GREEK: Final = re.compile(r"\\([A-Za-z][a-z]{1,6})(?![A-Za-z])[ ]?")
+_SIMPLE: Final = re.compile(r"[\w +,.-]{1,40}")
 _NESTING_MAX: Final = 24
 _KEPT: Final = re.compile("\ue000(\\d{1,9})\ue001")
 
@@ -124,6 +135,16 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     )
 
 
+def words_of(text: str) -> str:
+    """LaTeX that stands in a field, such as a title, as words; formulas as they are written.
+
+    A formula that is no more than letters, numbers and Greek is these.
+    """
+    if _LATEX.search(text) is None:
+        return text
+    return _Converter().field(text.replace("\ue000", "").replace("\ue001", ""))
+
+
 def _expanded(text: str) -> str:
     """The text with its own commands that take no argument replaced by what they stand for."""
     macros = dict(_MACRO.findall(text)[:_MACROS_MAX])
@@ -153,6 +174,11 @@ class _Converter:
         """What the first command of this name holds, as words."""
         match = re.search(rf"\\{name}{_ARGUMENT}", text)
         return " ".join(self._restored(self._plain(match[1])).split()) if match else ""
+
+    def field(self, text: str) -> str:
+        """The text of a field as words."""
+        text = _MATH.sub(lambda m: self._keep(_formula_words((m[1] or m[2]).strip())), text)
+        return self._restored(self._plain(text))
 
     def body(self, text: str) -> str:
         """The text of a document as markdown."""
@@ -213,7 +239,9 @@ class _Converter:
             text, count = _COMMAND.subn(r"\1", text)
             if not count:
                 break
-        text = re.sub(r"\\[ ,;:!/@-]", " ", _BARE.sub("", text))
+        # Where a word may be broken, and what only moves letters.
+        text = re.sub(r"\\[-/!@]", "", _BARE.sub("", text))
+        text = re.sub(r"\\[ ,;:]", " ", text)
         text = text.replace("{", "").replace("}", "").replace("~", " ")
         return text.replace("``", "“").replace("''", "”").replace("---", "—").replace("--", "–")
 
@@ -221,3 +249,18 @@ class _Converter:
 def _accented(match: re.Match[str]) -> str:
     sign, letter = match[1] or match[4], match[2] or match[3] or match[5] or match[6]
     return unicodedata.normalize("NFC", letter + _ACCENTS[sign])
+
+
+def _formula_words(formula: str) -> str:
+    r"""A formula such as `_2` or `\alpha` as people read it; any other one as it is written."""
+    words = _GREEK.sub(_greek, re.sub(r"\\(?:mathrm|mathit|mathbf|text|rm)\b|[_^{}]", "", formula))
+    return words.strip() if _SIMPLE.fullmatch(words) else f"${formula}$"
+
+
+def _greek(match: re.Match[str]) -> str:
+    case = "SMALL" if match[1].islower() else "CAPITAL"
+    name = "LAMDA" if match[1].lower() == "lambda" else match[1].upper()
+    try:
+        return unicodedata.lookup(f"GREEK {case} LETTER {name}")
+    except KeyError:
+        return match[0]

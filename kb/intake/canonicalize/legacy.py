@@ -5,7 +5,7 @@ from typing import Final
 
 from kb.errors import EmptySource, Unsupported
 from kb.intake.canonicalize import docx, pptx
-from kb.intake.canonicalize.blocks import finish
+from kb.intake.canonicalize.blocks import escaped, finish
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
 from kb.intake.canonicalize.title import fallback_title
 from kb.model.doc import Coverage
@@ -60,4 +60,4 @@ def _text(data: bytes, name: str, mime: str) -> Canonical:
         raise Unsupported(f"{mime} is read by a program that converts it first", source=name)
     lines = [line.rstrip() for line in clean_text(decode_text(data)[0]).split("\n")]
     text = _GAPS.sub("\n\n", "\n".join(line for line in lines if line.strip() not in _NO_WORDS))
-    return finish((text.strip("\n"),), name, mime, is_titled=False)
+    return finish((escaped(text.strip("\n")),), name, mime, is_titled=False)

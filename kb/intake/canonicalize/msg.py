@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from kb.errors import Unparsable
+from kb.intake.canonicalize.blocks import escaped
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.eml import mail_doc
 from kb.intake.canonicalize.mail_page import read_page
@@ -141,7 +142,7 @@ def _mail(message: _Message, name: str) -> Canonical:
         "Cc": one_line(message.text(_CC), chars_max=2_000),
         "Date": date or "",
     }
-    body = message.text(_BODY).strip()
+    body = escaped(message.text(_BODY).strip())
     if not body and (page := message.page()):
         body = read_page(page, name, None)
     files, names = message.attachments()

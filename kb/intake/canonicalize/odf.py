@@ -7,7 +7,7 @@ import msgspec
 
 from kb.errors import Encrypted
 from kb.intake.canonicalize.archive import ZippedDocument, attribute, local, parse_xml
-from kb.intake.canonicalize.blocks import finish, heading, table, without_text
+from kb.intake.canonicalize.blocks import escaped, finish, heading, table, without_text
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
 from kb.intake.canonicalize.title import own_title
@@ -74,7 +74,10 @@ def _document(root: "_Element", meta: "_Element | None", name: str, wordless: st
     )
 
 
-def _blocks(elements: "Iterator[_Element] | list[_Element]", depth: int = -1) -> Iterator[str]:
+def _blocks(
+    elements: "Iterator[_Element] | list[_Element]", depth: int = -1, *, is_line: bool = False
+) -> Iterator[str]:
+    """Markdown of each block, at any depth; `is_line` where all become one line of a table."""
     for element in elements:
         kind = local(element)
         if kind == "h":
@@ -82,20 +85,24 @@ def _blocks(elements: "Iterator[_Element] | list[_Element]", depth: int = -1) ->
             yield heading(int(level) if level in set("123456") else 1, "".join(_inline(element)))
         elif kind == "p":
             text = "".join(_inline(element)).strip()
-            yield "  " * depth + "- " + text if depth >= 0 and text else text
+            if depth >= 0 and text:
+                yield "  " * depth + "- " + text
+            else:
+                yield text if is_line else escaped(text)
             for box in element.iter("{*}text-box"):
                 if next(box.iterancestors("{*}p", "{*}h"), None) is element:
-                    yield from _blocks(list(box), depth)
+                    yield from _blocks(list(box), depth, is_line=is_line)
         elif kind == "table":
             yield table([cells for _, cells in _rows(element)])
         elif kind not in _SKIPPED:
-            yield from _blocks(list(element), depth + (kind == "list"))
+            yield from _blocks(list(element), depth + (kind == "list"), is_line=is_line)
 
 
 def _remark(annotation: "_Element") -> str:
     """Who remarked what at a place of the text."""
     author = annotation.find("{*}creator")
-    said = " ".join(" ".join(_blocks(list(annotation.iterchildren("{*}p", "{*}list")))).split())
+    parts = list(annotation.iterchildren("{*}p", "{*}list"))
+    said = " ".join(" ".join(_blocks(parts, is_line=True)).split())
     return f"{author.text}: {said}" if author is not None and author.text else said
 
 
@@ -108,7 +115,7 @@ def _rows(sheet: "_Element") -> list[Row]:
             continue
         cells: list[str] = []
         for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
-            text = " ".join(_blocks(list(cell)))
+            text = " ".join(_blocks(list(cell), is_line=True))
             times = _repeats(cell, "number-columns-repeated")
             if text:
                 # Repeats of repeats in nested tables would multiply without bound.
@@ -138,7 +145,7 @@ def _inline(element: "_Element") -> Iterator[str]:
         elif kind in {"tab", "line-break"}:
             yield "\t" if kind == "tab" else "\n"
         elif kind == "note":
-            noted = " ".join(_blocks(list(child.iterchildren("{*}note-body"))))
+            noted = " ".join(_blocks(list(child.iterchildren("{*}note-body")), is_line=True))
             yield f" [{noted}]"
         elif kind == "annotation":
             yield f" [{_remark(child)}]"

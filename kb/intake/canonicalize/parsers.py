@@ -1,5 +1,7 @@
 """Which parser reads which format: kb's own, and those of plugins."""
 
+# Long because each format is a row of one table.
+
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
@@ -97,13 +99,13 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/markdown",),
         extensions=dict.fromkeys(_MARKDOWN_ENDINGS, "text/markdown"),
         read=f"{_ROOM}.markdown:read",
-        fingerprint="markdown-4",
+        fingerprint="markdown-5",
         is_text=True,
         is_risky=False,
     ),
     "plain": ParserPlugin(
         mimes=(PLAIN,),
-        extensions=dict.fromkeys(("txt", "text", "bib", "ris"), PLAIN),
+        extensions=dict.fromkeys(("txt", "text"), PLAIN),
         read=f"{_ROOM}.plain:read",
         fingerprint="plain-3",
         is_text=True,
@@ -113,7 +115,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/html", "application/xhtml+xml"),
         extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
         read=f"{_ROOM}.html:read",
-        fingerprint="html-4",
+        fingerprint="html-5",
         is_text=True,
     ),
     "pdf": ParserPlugin(
@@ -121,11 +123,11 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         extensions={"pdf": "application/pdf"},
         read=f"{_ROOM}.pdf.document:read",
         fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
-        fingerprint="pdf-4",
+        fingerprint="pdf-5",
     ),
     "docx": _own(
         "docx",
-        version=3,
+        version=4,
         docx=_OOXML + "wordprocessingml.document",
         docm=_OOXML + "wordprocessingml.document",
         dotx=_OOXML + "wordprocessingml.document",
@@ -139,7 +141,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "pptx": _own(
         "pptx",
-        version=2,
+        version=3,
         pptx=_OOXML + "presentationml.presentation",
         pptm=_OOXML + "presentationml.presentation",
         ppsx=_OOXML + "presentationml.presentation",
@@ -147,7 +149,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "opendocument": _own(
         "odf",
-        version=3,
+        version=4,
         odt=_ODF + "text",
         ott=_ODF + "text",
         odp=_ODF + "presentation",
@@ -158,7 +160,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "flat opendocument": _own(
         "odf",
-        version=2,
+        version=3,
         function="read_flat",
         is_text=True,
         fodt=_ODF + "flat",
@@ -171,23 +173,25 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("message/rfc822",),
         extensions={"eml": "message/rfc822", "emlx": "message/rfc822"},
         read=f"{_ROOM}.eml:read",
-        fingerprint="eml-5",
+        fingerprint="eml-6",
         is_text=True,
     ),
-    "outlook mail": _own("msg", version=4, msg="application/vnd.ms-outlook"),
+    "outlook mail": _own("msg", version=5, msg="application/vnd.ms-outlook"),
     "old workbook": _own("xls", version=3, xls="application/vnd.ms-excel"),
-    "old document": _own("legacy", function="read_doc", doc="application/msword"),
-    "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
+    "old document": _own("legacy", version=2, function="read_doc", doc="application/msword"),
+    "old slides": _own(
+        "legacy", version=2, function="read_ppt", ppt="application/vnd.ms-powerpoint"
+    ),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
-    "mailbox": _own("mbox", version=4, is_text=True, mbox="application/mbox"),
+    "mailbox": _own("mbox", version=5, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
-    "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
+    "calendar": _own("ics", version=3, is_text=True, ics="text/calendar"),
     "json": _own(
-        "structured", version=3, is_text=True, function="read_json", json="application/json"
+        "structured", version=4, is_text=True, function="read_json", json="application/json"
     ),
     "json lines": _own(
         "structured",
-        version=3,
+        version=4,
         is_text=True,
         function="read_lines",
         jsonl="application/jsonl",
@@ -210,7 +214,9 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         asciidoc="text/asciidoc",
         asc="text/asciidoc",
     ),
-    "latex": _own("latex", is_text=True, tex="text/x-tex", latex="text/x-tex"),
+    "latex": _own("latex", version=2, is_text=True, tex="text/x-tex", latex="text/x-tex"),
+    "bibtex": _own("bibtex", is_text=True, bib="text/x-bibtex"),
+    "ris": _own("ris", is_text=True, ris="application/x-research-info-systems"),
     "code": ParserPlugin(
         mimes=tuple(dict.fromkeys(CODE_MIMES.values())),
         extensions=CODE_MIMES,
@@ -219,7 +225,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
         is_risky=False,
     ),
-    "evernote": _own("enex", version=2, is_text=True, enex="application/x-enex+xml"),
+    "evernote": _own("enex", version=3, is_text=True, enex="application/x-enex+xml"),
     "joplin": _own("jex", version=2, jex="application/x-jex"),
     "kindle": _own(
         "kindle",
@@ -234,10 +240,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         vstx="application/vnd.ms-visio.drawing",
     ),
     "djvu": _own(
-        "legacy", function="read_djvu", djvu="application/x-djvu", djv="application/x-djvu"
+        "legacy",
+        version=2,
+        function="read_djvu",
+        djvu="application/x-djvu",
+        djv="application/x-djvu",
     ),
     "fictionbook": _own("fb2", is_text=True, fb2="application/x-fictionbook+xml"),
-    "address book": _own("vcard", is_text=True, vcf="text/vcard", vcard="text/vcard"),
+    "address book": _own("vcard", version=2, is_text=True, vcf="text/vcard", vcard="text/vcard"),
     "outline": _own("outline", is_text=True, opml="text/x-opml"),
     "bookmarks": ParserPlugin(
         mimes=("text/x-bookmarks",),
@@ -247,7 +257,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "saved page": _own(
         "saved_page",
-        version=2,
+        version=3,
         function="read_mhtml",
         is_text=True,
         mht="multipart/related",
@@ -255,7 +265,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "web archive": _own(
         "saved_page",
-        version=2,
+        version=3,
         function="read_web_archive",
         webarchive="application/x-webarchive",
     ),
@@ -274,7 +284,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     ),
     "drawio": _own("boards", function="read_drawio", is_text=True, drawio="application/x-drawio"),
     "svg": _own("boards", function="read_svg", is_text=True, keeps_raw=False, svg="image/svg+xml"),
-    "rich text": _own("rtf", rtf="application/rtf"),
+    "rich text": _own("rtf", version=2, rtf="application/rtf"),
     "picture": _own(
         "pictures.picture",
         keeps_raw=False,

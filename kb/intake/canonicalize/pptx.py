@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kb.intake.canonicalize.archive import ZippedDocument, local
-from kb.intake.canonicalize.blocks import core_properties, finish, table, without_text
+from kb.intake.canonicalize.blocks import core_properties, escaped, finish, table, without_text
 from kb.intake.canonicalize.charts import drawn
 from kb.model.text import Canonical
 
@@ -58,14 +58,14 @@ def _slide(slide: "_Element") -> tuple[str, list[str]]:
         if kind in {"title", "ctrTitle"} and not title:
             title = " ".join(text.split())
         elif text:
-            body.append(text)
+            body.append(escaped(text))
     return title, body
 
 
 def _notes(archive: ZippedDocument, slide: str) -> list[str]:
     for kind, part in archive.relations(slide).values():
         root = archive.xml(part) if kind == "notesSlide" else None
-        texts = [] if root is None else [text for _, text in _texts(root) if text]
+        texts = [] if root is None else [escaped(text) for _, text in _texts(root) if text]
         if texts:
             return ["Notes:", *texts]
     return []

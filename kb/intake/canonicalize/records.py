@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from kb.intake.canonicalize.blocks import heading
+from kb.intake.canonicalize.codes import without_marks
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.title import one_line
 
@@ -37,6 +38,7 @@ _MODIFIED: Final = re.compile(r"modif|edit|update|last")
 _EPOCH_MIN: Final = 10**9
 _EPOCH_MAX: Final = 4_102_444_800
 _EPOCH: Final = re.compile(r"\d{10}(?:\d{3}){0,3}(?:\.\d{1,9})?", re.ASCII)
+_SENT: Final = re.compile(r"\d{10}\.\d{6}", re.ASCII)
 _DATE_START: Final = re.compile(r"\d{4}-\d\d?-\d|(?:[A-Z][a-z]{2},? )?(?:\d|[A-Z][a-z]{2} \d)")
 _TWEETED: Final = "%a %b %d %H:%M:%S %z %Y"
 # Of files and pages that a message brings; a picture of its writer is none.
@@ -253,7 +255,11 @@ def text_of(value: object, depth: int = 0) -> str:
 
 
 def _own_text(record: Mapping[Any, Any]) -> str:
-    return next(filter(None, map(text_of, _found(record, _TEXTS))), "")
+    text = next(filter(None, map(text_of, _found(record, _TEXTS))), "")
+    sent = record.get("ts")
+    # Only one program writes such a time, and its texts have marks of their own.
+    is_marked = isinstance(sent, str) and _SENT.fullmatch(sent) is not None
+    return without_marks(text) if is_marked else text
 
 
 def _author(record: Mapping[Any, Any]) -> str:

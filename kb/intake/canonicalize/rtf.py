@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.errors import Unparsable
-from kb.intake.canonicalize.blocks import finish
+from kb.intake.canonicalize.blocks import escaped, finish
 from kb.intake.canonicalize.title import one_line
 from kb.model.text import Canonical
 
@@ -40,5 +40,5 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         titled = rtf_to_text(title[1], encoding=encoding, errors="replace") if title else ""
     except (ValueError, LookupError, RecursionError, IndexError):
         raise Unparsable("it is damaged; save it again", source=name) from None
-    paragraphs = (line.strip() for line in text.split("\n"))
+    paragraphs = (escaped(line.strip()) for line in text.split("\n"))
     return finish(paragraphs, name, MIME, title=one_line(titled), is_titled=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kb.errors import Unparsable
-from kb.intake.canonicalize.blocks import finish, heading
+from kb.intake.canonicalize.blocks import escaped, finish, heading
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.model.text import Canonical
@@ -109,4 +109,4 @@ def _section(card: Card) -> Iterator[str]:
         if any(card.get(key, ()))
     )
     yield "  \n".join(" ".join(fact.split()) for fact in facts)
-    yield from card.get("NOTE", ())
+    yield from map(escaped, card.get("NOTE", ()))

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from kb.intake.canonicalize.blocks import escaped
+
 _HIDDEN_NAMES: Final = "script style noscript template svg head math object iframe"
 _BLOCK_NAMES: Final = """
     address article aside blockquote body caption center dd details dialog div dl dt fieldset
@@ -36,7 +38,7 @@ def visible_text(page: str) -> str:
         )
         words.clear()
         if text := _BREAKS.sub("\v\v", text).strip().replace("\v", "\n"):
-            lines.append(mark + text)
+            lines.append(mark + text if mark else escaped(text))
 
     at = 0
     while at < len(page):

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kb.errors import SourceError, StaleToken
+from kb.errors import SourceError, StaleToken, Unreadable
 from kb.intake.canonicalize import (
     CanonicalizeInput,
     Parser,
@@ -14,12 +14,15 @@ from kb.intake.canonicalize import (
     reads_as_before,
 )
 from kb.intake.ingest.request import IngestRequest, read_anew
+from kb.intake.sync.export_names import NAMING_BYTES_MAX, ExportNames
 from kb.intake.sync.parts import Attachments, without_records
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
+from kb.intake.sync.read import read_file
 from kb.intake.sync.report import Tally
 from kb.model.doc import Doc, Kind
+from kb.model.ids import Lsid
 from kb.model.job import Claim
-from kb.model.source import file_of, whole_of
+from kb.model.source import file_of, path_of, whole_of
 from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.content.originals import read_parsed
@@ -31,6 +34,7 @@ from kb.store.store import Store
 if TYPE_CHECKING:
     from kb.intake.ingest.ingest import Ingestor
 
+_BATCH_DOCS: Final = 128
 # Members of collections have chunks, titles and rules of their own, which their sync knows.
 _KINDS: frozenset[Kind] = frozenset(("file", "stdin", "url"))
 
@@ -102,14 +106,29 @@ class RereadHandler:
             return
         ingestor = self._ingestor()
         attachments = Attachments(self._store, parser, self._ocr(), Tally())
-        parts = () if _is_part(doc) else tuple(attachments.of(request))
-        request = without_records(request)
+        parts = [] if _is_part(doc) else list(attachments.of(request))
+        # The file comes last: until then the job is not done.
+        ready = [*parts, without_records(request)]
 
         def finish(txn: WriteTxn) -> None:
             queue.finish(txn, claim)
             attachments.hide_gone(txn)
 
-        ingestor.commit([ingestor.stage(one) for one in (request, *parts)], first=finish)
+        for start in range(0, len(ready), _BATCH_DOCS):
+            batch = [ingestor.stage(one) for one in ready[start : start + _BATCH_DOCS]]
+            is_last = start + _BATCH_DOCS >= len(ready)
+            ingestor.commit(batch, first=finish if is_last else None)
+
+    def _beside(self, place: str) -> bytes:
+        """What the home has of the file at a place, else the file. Raises SourceError."""
+        with self._store.read() as txn:
+            doc = docs.latest_of(txn, Lsid(place))
+        if doc is not None and doc.status == "active":
+            return read_parsed(self._content, doc)
+        path = path_of(Lsid(place), self._content.machine)
+        if path is None:
+            raise Unreadable("it is on another machine", source=place)
+        return read_file(path, NAMING_BYTES_MAX, 0, listed=True)[0]
 
     def _request(self, doc: Doc, parser: Parser) -> IngestRequest | None:
         """The doc as it reads now; None where it cannot be read, or would lose what OCR found."""
@@ -125,6 +144,8 @@ class RereadHandler:
             mime = detect_mime(raw, file) if file and not _is_part(doc) else doc.mime
             source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
             canonical = parsed(parser, source, ocr, Tally())
+            if file and not _is_part(doc):
+                canonical = ExportNames(self._beside).named(canonical, doc.place)
         except SourceError:
             return None
         wants_ocr = lacks_text(canonical) and ocr == "there"

@@ -22,6 +22,7 @@ from kb.intake.ingest.changes import was_removed
 from kb.intake.ingest.ingest import Ingestor, seen_record
 from kb.intake.ingest.request import IngestOptions, IngestRequest, StagedDoc
 from kb.intake.sync.expand import SourceExpander
+from kb.intake.sync.export_names import NAMING_BYTES_MAX, ExportNames
 from kb.intake.sync.items import (
     CollectionMember,
     SkippedItem,
@@ -39,7 +40,7 @@ from kb.intake.sync.moves import apply_moves, detect_moves_into
 from kb.intake.sync.origins import new_origin, register
 from kb.intake.sync.parts import Attachments, without_records
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_named_at_address
-from kb.intake.sync.read import read_source, read_stream, stamp_of
+from kb.intake.sync.read import read_file, read_source, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Doc, SourceStamp
@@ -117,6 +118,7 @@ class Adder:
         self._batch: list[tuple[SourceItem | None, StagedDoc]] = []
         """Staged docs with their sources; None for what is in the file after it."""
         self._attachments = Attachments(store, parser, options.ocr, self._tally)
+        self._names = ExportNames(self._beside)
         self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []
         self._would_move: set[Lsid] = set()
@@ -444,6 +446,8 @@ class Adder:
             refuse_named_at_address(mime, read.item.name)
         source = CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
         canonical = parsed(self._parser, source, self._options.ocr, self._tally)
+        if read.item.file is not None and read.item.member is None:
+            canonical = self._names.named(canonical, read.item.file)
         for warning in canonical.warnings:
             self._tally.note(read.item.name, "added", warning)
         return IngestRequest(
@@ -466,6 +470,10 @@ class Adder:
             keeps_raw=keeps_raw(canonical.mime) or path_of(read.lsid) is None,
             wants_ocr=lacks_text(canonical) and self._options.ocr == "there",
         )
+
+    def _beside(self, file: str) -> bytes:
+        # Through no link, since nobody has named this file.
+        return read_file(Path(file), NAMING_BYTES_MAX, 0, listed=True)[0]
 
     def _foresee(self, request: IngestRequest) -> None:
         with self._store.read() as txn:

@@ -36,6 +36,7 @@ _EXPORTS: Final = frozenset(
     (
         *("application/json", "application/jsonl"),
         *("application/x-jex", "application/x-enex+xml"),
+        *("text/x-bibtex", "application/x-research-info-systems"),
     )
 )
 

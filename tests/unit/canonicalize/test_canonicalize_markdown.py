@@ -80,9 +80,23 @@ def test_a_rule_is_not_front_matter(text: str) -> None:
 
 
 def test_front_matter_is_bounded() -> None:
-    """A block beyond 64 KiB is text."""
-    text = "---\n" + "a: b\n" * 20_000 + "---\n# T\n"
-    assert read(text).markdown == text
+    """A block beyond the bound is text, and kb says so; a text that begins with a rule is one."""
+    for fence, line, chars_max in (("---", "a: b\n", 1_048_576), ("+++", "# b\n", 65_536)):
+        fits = line * ((chars_max - 10) // len(line))
+        assert read(f"{fence}\n{fits}{fence}\n# T\n").markdown == "# T\n"
+        text = f"{fence}\n{fits}{line * 9}{fence}\n# T\n"
+        assert read(text).markdown == text
+        assert read(text).warnings == (
+            f"front matter left as text: it is over {chars_max:,} characters",
+        )
+        assert read(f"{fence}\n{fits}{line * 9}# T\n").warnings == ()
+
+
+def test_a_note_may_have_many_tags() -> None:
+    """The first hundred are kept."""
+    tags = "".join(f"  - a-tag-{n}\n" for n in range(8_000))
+    note = read(f"---\ntitle: Ibex\ntags:\n{tags}---\nText\n")
+    assert (note.title, len(note.tags), note.markdown) == ("Ibex", 100, "Text\n")
 
 
 @pytest.mark.parametrize(

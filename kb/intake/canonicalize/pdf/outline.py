@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kb.intake.canonicalize.blocks import heading
+from kb.intake.canonicalize.blocks import escaped, heading
 from kb.intake.canonicalize.pdf.layout import LaidPage
 from kb.intake.canonicalize.pdf.page import CELL_MARK, Bookmark
 
@@ -28,10 +28,17 @@ def with_headings(pages: list[LaidPage], bookmarks: Sequence[Bookmark]) -> list[
     of_page: dict[int, list[Bookmark]] = defaultdict(list)
     for bookmark in bookmarks:
         of_page[bookmark.page].append(bookmark)
+    plain = (_escaped(page) for page in pages)
     return [
         _with_headings(page, of_page[at]) if at in of_page else page
-        for at, page in enumerate(pages)
+        for at, page in enumerate(plain)
     ]
+
+
+def _escaped(page: LaidPage) -> LaidPage:
+    """The page without lines that look like a heading of markdown; only bookmarks make headings."""
+    lines = [escaped(line) for line in page.lines]
+    return page if lines == page.lines else msgspec.structs.replace(page, lines=lines)
 
 
 def _with_headings(page: LaidPage, bookmarks: list[Bookmark]) -> LaidPage:
