@@ -9,7 +9,7 @@ import msgspec
 
 from kb.errors import StoreDamaged, UsageError
 from kb.operations import check
-from kb_cli.home import home_of, open_app
+from kb_cli.home import home_of, open_app, open_standing
 from kb_cli.output import clean, confirm, many, print_json
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def _check(ctx: click.Context, home: Path, *, repair: bool) -> "CheckResult":
         return _salvage(ctx, survey)
     if survey is not None and not survey.is_safe:
         return check.survey_result(survey)
-    return check.run(open_app(ctx, create=repair), repair=repair)
+    app = open_standing(ctx) if repair else open_app(ctx, create=False)
+    return check.run(app, repair=repair)
 
 
 def _salvage(ctx: click.Context, survey: "Survey | None") -> "CheckResult":

@@ -151,6 +151,15 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
     return app
 
 
+def open_standing(ctx: click.Context) -> "App":
+    """As `open_app`, for a command that works on what is in a home already.
+
+    It makes no home at a place that the user named and where nothing is: that may be mistyped.
+    """
+    home, _ = home_of(ctx)
+    return open_app(ctx, create=not _is_missing(ctx, home))
+
+
 def open_to_read(ctx: click.Context) -> "App":
     """As `open_app`, for a command that changes nothing.
 
@@ -164,6 +173,7 @@ def open_to_read(ctx: click.Context) -> "App":
     if not choice.decision(home).store:
         home = choice.stand_in(home)
         choice.check_counts(home)
+    _tell_missing(ctx, home)
     app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
     return app
@@ -213,10 +223,14 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     return spaces
 
 
-def _tell_missing(ctx: click.Context, home: Path) -> None:
-    """Say so where the home that the user named is not there."""
+def _is_missing(ctx: click.Context, home: Path) -> bool:
+    """Whether the user named a home, and nothing is there."""
     named = ctx.obj["home"] or os.environ.get("KB_HOME")
-    if named and HomePaths(home).database is None and not home.is_dir():
+    return bool(named) and HomePaths(home).database is None and not home.is_dir()
+
+
+def _tell_missing(ctx: click.Context, home: Path) -> None:
+    if _is_missing(ctx, home):
         warn(f"there is no home at {home} yet")
 
 

@@ -12,7 +12,7 @@ from kb.operations import jobs, notes
 from kb.operations.notes import NOTE_BYTES_MAX, AddNoteRequest
 from kb.operations.work import Workers
 from kb_cli.answering import server_of
-from kb_cli.home import open_app, open_to_read
+from kb_cli.home import open_app, open_standing, open_to_read
 from kb_cli.output import clean, confirm, many, print_json, warn
 from kb_cli.pushes import push_line
 from kb_cli.tidiness import Untidy, findings_of, print_tidy
@@ -184,7 +184,7 @@ def push(ctx: click.Context, yes: bool, as_json: bool) -> None:
     With the setting notebook.push `kb worker` and `kb serve` do it after commits. The remote of a
     project's notebook may have come with the project: the first push there asks.
     """
-    app = open_app(ctx, create=True)
+    app = open_standing(ctx)
     remote = None if yes else notes.unconfirmed_remote(app)
     if remote is not None:
         what = clean(f"{remote} may have come with the project")
@@ -212,7 +212,7 @@ def undo(ctx: click.Context, job: str) -> None:
 
     Nothing is changed where later commits or edits stand on what it did.
     """
-    app = open_app(ctx, create=True)
+    app = open_standing(ctx)
     undone = notes.undo(app, job)
     _catch_up(app)
     click.echo(clean(f"{undone.path}: taken back by {undone.commit[:10]}"))
@@ -228,7 +228,7 @@ def tidy(ctx: click.Context, apply: bool, as_json: bool) -> None:
     What is committed counts. --apply leads links and entries on to files that have moved, lists
     notes, strikes entries without a file, and merges notes that say nearly the same.
     """
-    app = open_app(ctx, create=apply)
+    app = open_standing(ctx) if apply else open_app(ctx, create=False)
     report = notes.tidy(app, apply=apply)
     if report.commit is not None:
         _catch_up(app)

@@ -9,7 +9,7 @@ from kb.operations import pull
 from kb.operations.jobs import jobs_left
 from kb.operations.pull import PullRequest
 from kb.operations.work import Workers
-from kb_cli.home import homes_of, make_home, open_app
+from kb_cli.home import homes_of, make_home, open_standing
 from kb_cli.output import clean, many, print_json, warn
 from kb_cli.words import text
 from kb_cli.work import drain, progress_bar
@@ -51,7 +51,7 @@ def command(
 
 def run(ctx: click.Context, request: PullRequest, *, wait: bool, as_json: bool) -> None:
     """Pull, say what became of it, and judge."""
-    _say(_pull(open_app(ctx, create=True), request, wait=wait), as_json=as_json)
+    _say(_pull(open_standing(ctx), request, wait=wait), as_json=as_json)
 
 
 def run_everywhere(ctx: click.Context, *, wait: bool, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from kb.operations import sync
 from kb.operations.jobs import jobs_left
 from kb.operations.sync import SyncRequest
 from kb.operations.work import workers_if
-from kb_cli.home import open_app
+from kb_cli.home import open_app, open_standing
 from kb_cli.output import clean, many, print_json, warn
 from kb_cli.parts import tell_parts
 from kb_cli.work import drain, progress_bar
@@ -52,7 +52,7 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     Of a folder that is missing or empty, or that lost over a fifth of its docs, no doc is removed
     until --accept-deletions says that it was meant: exit 6. Exit 3 where a source failed.
     """
-    app = open_app(ctx, create=not options["dry_run"])
+    app = open_app(ctx, create=False) if options["dry_run"] else open_standing(ctx)
     report = _run(app, SyncRequest(**options), loud=not as_json)
     if as_json:
         print_json(report)

@@ -7,7 +7,7 @@ import click
 
 from kb.operations import watch
 from kb.operations.watch import WatchListener
-from kb_cli.home import open_app
+from kb_cli.home import open_standing
 from kb_cli.output import many, warn
 from kb_cli.sync_all import tell
 
@@ -23,7 +23,7 @@ def command(ctx: click.Context) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     listener = WatchListener(on_watch=_tell_count, on_source=tell, on_problem=warn)
-    watch.run(open_app(ctx, create=True), stop, listener)
+    watch.run(open_standing(ctx), stop, listener)
 
 
 def _tell_count(folders: int) -> None:

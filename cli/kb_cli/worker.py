@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kb.errors import ItemsFailed, NotebookUnfit
+from kb.errors import ItemsFailed, NotebookUnfit, UsageError
 from kb.operations import jobs, notes
 from kb.operations.work import Workers, use_device
-from kb_cli.home import open_app
+from kb_cli.home import open_standing
 from kb_cli.output import clean, many, warn
 from kb_cli.pushes import push_line
 from kb_cli.work import progress_bar
@@ -30,7 +30,9 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool, device: str | N
 
     With --drain the exit code is 3 where jobs failed for good meanwhile; each is named.
     """
-    app = open_app(ctx, create=True)
+    app = open_standing(ctx)
+    if not app.is_made and not drain:
+        raise UsageError("a worker that stays needs a home; `kb init` makes one")
     if device is not None:
         use_device(app, device)
     if retry_failed:

@@ -134,9 +134,7 @@ class App:
         clock = clock or SystemClock()
         paths.check_not_lost()
         if not create and not paths.has_store:
-            from kb.store.memory import MemoryEnvironment
-
-            return cls(paths, Store(MemoryEnvironment(), clock), settings, shared)
+            return cls(paths, Store.missing(clock), settings, shared)
         read_only = not create and not os.access(paths.store, os.W_OK)
         if create:
             paths.make()
@@ -150,8 +148,11 @@ class App:
 
     @property
     def is_made(self) -> bool:
-        """Whether the home is there; one that was not is empty, and reading it makes nothing."""
-        return self.paths.has_store
+        """Whether the home was there when it was opened, or was made; one that was not is empty.
+
+        It stays so, even if another process makes the home meanwhile.
+        """
+        return self.store.is_made
 
     @property
     def models(self) -> "HomeModels":
@@ -528,8 +529,10 @@ class App:
     def catch_up(self) -> list[str]:
         """Bring the caches level with the store, and write anew what is worn of the words.
 
-        Returns what kept them from it, in words.
+        Returns what kept them from it, in words. A home that is not made has none.
         """
+        if not self.is_made:
+            return []
         wait_s = self.settings.index.lock_wait_ms / 1000
         problems = [
             *self._catch_up_one(self.lexical, wait_s),

@@ -4,7 +4,7 @@ import shutil
 from typing import Final
 
 from kb.errors import HomeGone, NotFound, ReadOnlyHome
-from kb.model.clock import Clock, SystemClock
+from kb.model.clock import Clock
 from kb.store.content.database import DatabaseAddress, write_named
 from kb.store.content.layout import HomePaths
 from kb.store.content.lock import file_lock
@@ -35,9 +35,7 @@ def open_shared(
     except NotFound as error:
         if was_there:
             raise HomeGone(place=address.shown, folder=paths.root) from error
-        from kb.store.memory import MemoryEnvironment
-
-        return Store(MemoryEnvironment(), clock or SystemClock())
+        return Store.missing(clock)
     try:
         store.is_used_on(machine_name())
         _settle(paths, store.home)

@@ -75,7 +75,18 @@ class Store:
         self._made_on = ""
         self.node = ""
         """This machine's name, on a home in a database."""
+        self.is_made = True
+        """Whether it is kept anywhere: what stands in for a missing store is not."""
         self._lock: Callable[[str, float], AbstractContextManager[None]] | None = None
+
+    @classmethod
+    def missing(cls, clock: Clock | None = None) -> Self:
+        """What stands in for the store of a home that is not there: empty, and in memory."""
+        from kb.store.memory import MemoryEnvironment
+
+        store = cls(MemoryEnvironment(), clock or SystemClock())
+        store.is_made = False
+        return store
 
     @classmethod
     def open(

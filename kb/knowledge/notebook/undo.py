@@ -44,6 +44,8 @@ def undo(
     already, if a later commit or a person's edit has changed a file that it touched, or if
     something is in a place to which a file goes back.
     """
+    if shared is None and not (root / ".git").exists():
+        raise NoJob(id=ident)
     with at_work(root, clock.now_ms(), wait_s, shared=shared) as repository:
         logged = _commit_of(repository, ident)
         changes = repository.changes_of(logged.commit)
