@@ -135,7 +135,7 @@ class Workers:
         with self._app.store.read() as txn:
             counts = queue.counts(txn)
             chunks_kept = txn.count("chunks")
-            is_cut = not queue.pending_of_kind(txn, "chunk", 1)
+            is_cut = next(queue.pending(txn, "chunk"), None) is None
             waiting = (*queue.pending(txn, "embed"), *queue.pending(txn, "reembed"))
             sources = (docs.get(txn, job.doc_id) for job in waiting)
             waiting_chunks = sum(

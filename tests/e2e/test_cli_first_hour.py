@@ -122,7 +122,7 @@ def claim_all(home: Home, kind: JobKind, holder: str) -> None:
 def test_a_search_beside_a_worker_does_not_ask_for_one(home: Home, tmp_path: Path) -> None:
     """It says that one is at work, and on how much; where that died, to start one."""
     home.run("add", vault(tmp_path / "vault", 3), "--no-wait")
-    alone = "kb: 3 docs are not searchable yet; run `kb worker --drain`\n"
+    alone = "kb: 3 docs are not searchable yet; run `kb worker --drain` if no worker is at work\n"
     assert home.run("search", "kettles").err.startswith(alone)
     claim_all(home, "chunk", holder_name())
     beside = "kb: 3 docs are not searchable yet; a worker is at work on it\n"
@@ -132,7 +132,7 @@ def test_a_search_beside_a_worker_does_not_ask_for_one(home: Home, tmp_path: Pat
     other.run("add", vault(tmp_path / "more", 1), "--no-wait")
     died = run([sys.executable, "-c", _HOLDER]).out.strip()
     claim_all(other, "chunk", died)
-    alone = "kb: 1 doc is not searchable yet; run `kb worker --drain`\n"
+    alone = "kb: 1 doc is not searchable yet; run `kb worker --drain` if no worker is at work\n"
     assert other.run("search", "kettles").err.startswith(alone)
 
 

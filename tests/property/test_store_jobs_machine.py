@@ -364,7 +364,7 @@ class StoreAndJobs(RuleBasedStateMachine):
                 pending = [
                     job for job in self.jobs.values() if job.kind == kind and job.state != "failed"
                 ]
-                assert queue.pending_of_kind(txn, kind, 99) == len(pending)
+                assert len(list(queue.pending(txn, kind))) == len(pending)
 
     @invariant()
     def docs_are_as_remembered(self) -> None:

@@ -328,11 +328,6 @@ def retrying(txn: ReadTxn) -> int:
     return sum(1 for key, _ in txn.scan("jobs_ready") if any(key[1:9]))
 
 
-def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
-    """How many jobs of a kind are ready or running, counted up to `limit`."""
-    return sum(1 for _, _ in zip(range(limit), pending(txn, kind), strict=False))
-
-
 def expect_pending(txn: ReadTxn, *kinds: JobKind) -> None:
     """Say that the jobs of these kinds that are ready or running are read next."""
     for kind in kinds:

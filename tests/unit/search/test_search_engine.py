@@ -12,9 +12,11 @@ from search_home import MODES, SearchHome, titles
 
 from kb.errors import EmbedError, ModelMissing
 from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.ingest.changes import tombstone
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Scope
 from kb.model.search import Hit, SearchMode
+from kb.search import pending
 from kb.store import chunks, docs, log
 
 BOB, ANN, NOBODY = Scope(user="bob"), Scope(user="ann"), Scope(user=None)
@@ -170,24 +172,45 @@ def test_rank_follows_score_then_id(home: SearchHome) -> None:
     assert all(0 <= hit.score <= 1 for hit in hits)
 
 
+_NEXT = "run `kb worker --drain` if no worker is at work"
+
+
 def test_pending_work_is_said(home: SearchHome) -> None:
     """A doc that is not cut, or has no vectors yet, is told of; nothing is when all is done."""
     home.give("a.md", "# A\n\ntea", work=False)
     early = home.search("tea")
     assert early.hits == ()
-    assert early.warnings == ("1 doc is not searchable yet; run `kb worker --drain`",)
+    assert early.warnings == (f"1 doc is not searchable yet; {_NEXT}",)
     home.work("chunk")
     by_words = home.search("tea")
     assert titles(by_words) == ["A"]
     assert by_words.hits[0].legs.dense is None
-    assert by_words.warnings == (
-        "1 doc has no vectors yet and is found by words alone; run `kb worker --drain`",
-    )
+    assert by_words.warnings == (f"1 doc has no vectors yet and is found by words alone; {_NEXT}",)
     assert home.search("tea", mode="lexical").warnings == ()
     home.work()
     done = home.search("tea")
     assert done.warnings == ()
     assert done.hits[0].legs.dense == 1
+
+
+def test_pending_docs_are_counted_once(home: SearchHome) -> None:
+    """Not once for each version, and not where they were removed meanwhile."""
+    home.give("a.md", "# A\n\ntea", work=False)
+    gone = home.give("b.md", "# B\n\ntea", work=False)
+    home.give("a.md", "# A\n\nmore tea", work=False)
+    assert home.search("tea").warnings == (f"2 docs are not searchable yet; {_NEXT}",)
+    tombstone(home.store, [gone.doc_id])
+    assert home.search("tea").warnings == (f"1 doc is not searchable yet; {_NEXT}",)
+
+
+def test_many_pending_docs_are_said_to_be_many(
+    home: SearchHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count that was cut off is not given as the number."""
+    for name in "abc":
+        home.give(f"{name}.md", f"# {name}\n\ntea", work=False)
+    monkeypatch.setattr(pending, "_COUNT_MAX", 2)
+    assert home.search("tea").warnings == (f"over 2 docs are not searchable yet; {_NEXT}",)
 
 
 def test_similar_never_gives_the_source_itself(home: SearchHome) -> None:
