@@ -40,21 +40,27 @@ def command_of(operation: "Operation") -> click.Command:
         if as_json:
             print_json(result)
             return
-        for line in lines_of(document):
+        lines = list(lines_of(document))
+        for line in lines:
             click.echo(line)
+        if not lines:
+            warn("there is nothing to list")
 
     return command
 
 
 def lines_of(document: dict[str, Any]) -> Iterator[str]:
-    """A result for a person: each list of rows under its name, each number beside its name."""
+    """A result for a person: each list of rows under its name, each number beside its name.
+
+    What is empty or none is left out.
+    """
     for name, value in document.items():
         title = name.replace("_", " ")
-        if not isinstance(value, list | tuple):
-            yield f"{title}: {_cell(value)}"
-        elif value:
+        if isinstance(value, list | tuple) and value:
             yield f"{title}:"
             yield from _table(value)
+        elif value:
+            yield f"{title}: {_cell(value)}"
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

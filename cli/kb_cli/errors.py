@@ -6,6 +6,7 @@ import re
 import click
 
 from kb.errors import KbError
+from kb_cli.main import OUTPUT, drop_output
 from kb_cli.output import clean
 
 _RANGE = r"is not in the range (?:(\S+)<=x<=(\S*\d)|x>=(\S*\d)|x<=(\S*\d))"
@@ -26,14 +27,10 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
             return error.exit_code
         case KbError():
             _say(str(error))
-        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            _say("the disk is full; what was committed is kept")
-        case OSError() if error.errno == errno.EFBIG:
-            named = error.filename or "a file that was written to"
-            _say(f"{named} cannot grow: the size of files is limited (ulimit -f)")
         case OSError():
-            named = f"{error.filename}: " if error.filename else ""
-            _say(f"{named}{error.strerror or error}")
+            if error.filename == OUTPUT:
+                drop_output()
+            _say(_os_sentence(error))
         case _:
             _say(f"an unexpected error: {type(error).__name__}: {error}")
             _say("this is a defect in kb; kb -v COMMAND shows its place")
@@ -42,6 +39,18 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
 
         traceback.print_exception(error)
     return error.exit_code if isinstance(error, KbError) else 1
+
+
+def _os_sentence(error: OSError) -> str:
+    if error.filename == OUTPUT:
+        return f"the output could not be written: {error.strerror}; what was committed is kept"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full; what was committed is kept"
+    if error.errno == errno.EFBIG:
+        named = error.filename or "a file that was written to"
+        return f"{named} cannot grow: the size of files is limited (ulimit -f)"
+    named = f"{error.filename}: " if error.filename else ""
+    return f"{named}{error.strerror or error}"
 
 
 def _usage_code(error: click.UsageError) -> int:

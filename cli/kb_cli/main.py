@@ -3,12 +3,16 @@
 import atexit
 import contextlib
 import gc
+import io
 import os
 import sys
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # Each section of `kb --help`: name -> what it says of the command. Each command lives in <name>.py,
 # - as _, as `command`, or in DERIVED.
@@ -80,6 +84,9 @@ _OBJECTS_A_SWEEP: Final = 50_000
 COMPLETING: Final = "_KB_COMPLETE"
 """Set in the environment where a shell asks what it may complete."""
 
+OUTPUT: Final = "standard output"
+"""How an error names it whose file it is."""
+
 # Those made of the operation of this name.
 DERIVED: Final = frozenset(("facets", "growth"))
 # Those that can be sent to a server.
@@ -146,8 +153,8 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # The reader of our output left; that is its right. Keep Python from telling.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # The reader of our output left; that is its right.
+            drop_output()
             ctx.exit(0)
 
 
@@ -281,10 +288,33 @@ def _open_streams() -> None:
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Output(sys.stdout.fileno(), "wb", closefd=False)),
+            encoding=sys.stdout.encoding,
+            line_buffering=sys.stdout.line_buffering,
+            write_through=sys.stdout.write_through,
+        )
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its number, not an error.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def drop_output() -> None:
+    """Forget what could not be written, so that Python says nothing of it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Output(io.FileIO):
+    """Standard output, which its errors name: it may be full where the home is not."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = OUTPUT
+            raise
 
 
 def _prepare_completion() -> None:

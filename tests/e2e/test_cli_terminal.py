@@ -191,6 +191,17 @@ def test_a_reader_that_leaves(home: Home, args: list[str]) -> None:
     assert done.returncode == 0 or args == ["--help"]
 
 
+@pytest.mark.parametrize("args", [("ls",), ("ls", "--json"), ("stats",), ("--help",)], ids=" ".join)
+def test_a_full_output_is_not_a_full_home(home: Home, args: tuple[str, ...]) -> None:
+    """It is said that the output could not be written, and nothing of the disk of the home."""
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            home.argv(*args), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    why = "the output could not be written: No space left on device"
+    assert (ran.returncode, ran.stderr) == (1, f"kb: {why}; what was committed is kept\n")
+
+
 def test_closed_streams(home: Home) -> None:
     """A closed standard stream is no error, and no file of the store takes its place."""
     for closing in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
@@ -303,6 +314,7 @@ def test_a_worker_works_until_it_is_stopped(
 ) -> None:
     """`kb worker` takes up what others add, and ends soon when told to: SIGTERM is no error."""
     home, note = Home(tmp_path / "home"), tmp_path / "a.md"
+    home.root.mkdir()
     child = subprocess.Popen(
         home.argv("worker"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=surroundings()
     )

@@ -34,7 +34,7 @@ def test_a_fork_does_what_a_new_process_does(tmp_path: Path) -> None:
 
 def test_a_fork_takes_signals_as_a_new_process_does(tmp_path: Path) -> None:
     """A worker ends by SIGTERM with 0, by SIGINT with 130, and by SIGKILL at once."""
-    argv = [KB, "--home", str(tmp_path / "home"), "--cfg", "embed.kind=hashing", "worker"]
+    argv = [KB, "--home", str(tmp_path), "--cfg", "embed.kind=hashing", "worker"]
     for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
         worker = forked_commands.Process(argv, env=surroundings())
         assert "at work" in worker.stderr.readline()
@@ -46,7 +46,7 @@ def test_a_fork_takes_signals_as_a_new_process_does(tmp_path: Path) -> None:
 
 def test_a_fork_that_does_not_end_is_killed(tmp_path: Path) -> None:
     """Past its time there is no process any more."""
-    argv = [KB, "--home", str(tmp_path / "home"), "--cfg", "embed.kind=hashing", "worker"]
+    argv = [KB, "--home", str(tmp_path), "--cfg", "embed.kind=hashing", "worker"]
     with pytest.raises(subprocess.TimeoutExpired):
         forked_commands.run(argv, env=surroundings(), timeout_s=0.5)
 

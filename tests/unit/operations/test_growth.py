@@ -43,3 +43,14 @@ def test_docs_by_month_are_those_there_are(tmp_path: Path) -> None:
     assert (added["docs"], added["total"]) == (40, 40)
     table = home.run("growth", "--by", "date").out
     assert f"  {months[-1]['month']}" in table
+
+
+def test_where_no_doc_is_counted(tmp_path: Path) -> None:
+    """A number that is nought is not shown, and an empty table says that it is one."""
+    home = Home(tmp_path / "home")
+    (tmp_path / "tea.md").write_text("Green tea.")
+    assert home.run("add", tmp_path / "tea.md").code == 0
+    ran = home.run("growth", "--tag", "oak")
+    assert (ran.code, ran.out, ran.err) == (0, "", "kb: there is nothing to list\n")
+    assert "without month" not in home.run("growth").out
+    assert home.run("growth", "--by", "date").out == "without month: 1\n"
