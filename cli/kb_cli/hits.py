@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from kb.operations.search import Hit, Mark, SearchResult, file_lsid
+from kb.operations.search import Hit, Mark, SearchResult, file_lsid, headings_under
 from kb_cli.output import clean, link
 from kb_cli.snippet import Row, flowed, snippet
 
@@ -51,7 +51,7 @@ def print_hits(
 def _head(hit: Hit) -> str:
     score = click.style(f"{hit.score:.3f}", fg="cyan")
     head = f"{hit.rank:>2}. {score}  {click.style(clean(hit.title), bold=True)}"
-    under = [part for part in hit.heading if part != hit.title]
+    under = headings_under(hit.title, hit.heading)
     return head + (click.style(f"  {clean(' > '.join(under))}", dim=True) if under else "")
 
 

@@ -124,6 +124,16 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
+def headings_under(title: str, heading: tuple[str, ...]) -> list[str]:
+    """The headings of a path without the title, which a long heading says up to an ellipsis."""
+    words = " ".join(title.split())
+    return [
+        part
+        for part in heading
+        if part != title and not (part.endswith("…") and words.startswith(part[:-1]))
+    ]
+
+
 def indexed_text(title: str, heading: tuple[str, ...], text: str) -> str:
     """The text that is embedded and searched: title and heading path, then the chunk's text.
 

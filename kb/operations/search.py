@@ -16,6 +16,7 @@ from kb.model.search import (
     SearchResult,
 )
 from kb.model.source import display_name, file_lsid
+from kb.model.text import headings_under
 from kb.operations.fields import (
     ENTITIES,
     FILTER_BOUNDS,
@@ -45,6 +46,7 @@ __all__ = [
     "ShownSearch",
     "display_name",
     "file_lsid",
+    "headings_under",
     "run",
 ]
 

@@ -28,6 +28,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "log.md": f"# The log\n\n{FILLER}\n\nThen a zebrafish came aboard.\n\n{FILLER}",
     }.items():
         (folder / name).write_text(text)
+    (folder / "long.md").write_text(
+        f"# {'Splicing ropes ' * 15}\n\n## Marline\n\nA fid opens it.\n"
+    )
     (folder / "answer.eml").write_text(
         "From: ada@example.org\nSubject: Re: Kettle\n\nA short answer about the samovar.\n\n"
         "On 2 Nov 2026 Bea <bea@example.org> wrote:\n> The older words on the percolator.\n"
@@ -35,12 +38,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = Home(folder / "home")
     files = [
         folder / name
-        for name in ("boat.md", "table.md", "list.md", "rtl.md", "log.md", "answer.eml")
+        for name in ("boat.md", "table.md", "list.md", "rtl.md", "log.md", "long.md", "answer.eml")
     ]
     pdf = EXAMPLES / "house" / "energy-survey.pdf"
     assert home.run("add", *files, pdf).code == 0
     with serving(home) as running:
         yield running
+
+
+def test_a_long_title_is_said_once(page: Page) -> None:
+    """The heading that says it again, cut, is left out beside it."""
+    page.open("#/search?q=fid")
+    page.says(".hit h2", lambda texts: bool(texts) and texts[0].startswith("Splicing ropes"))
+    said = page.texts(".hit:first-child .where span")
+    assert "Marline" in said
+    assert not any("Splicing" in part for part in said)
 
 
 def test_hits_come_while_one_types(page: Page) -> None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kb.knowledge.answers.answer import NOT_SAID
 from kb.model.search import Hit
-from kb.model.text import escape_line_breaks
+from kb.model.text import escape_line_breaks, headings_under
 
 _DRAWS_MAX: Final = 8
 _SYSTEM: Final = """\
@@ -73,7 +73,7 @@ def prompt_of(
 
 def _body(hit: Hit) -> str:
     """Title, place and text; anybody may have written them."""
-    under = escape_line_breaks(" > ".join(part for part in hit.heading if part != hit.title))
+    under = escape_line_breaks(" > ".join(headings_under(hit.title, hit.heading)))
     title, source = escape_line_breaks(hit.title), escape_line_breaks(hit.source)
     lines = (f"title: {title}", f"source: {source}", f"under: {under}" if under else "")
     return "\n".join(("\n".join(line for line in lines if line), "", hit.text))

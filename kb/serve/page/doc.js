@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { announce, confirmed, elsewhere, failure, h, heading, outward, passagePlace, place, spaceName, viewOf } from "./dom.js";
 import { forgetFacets } from "./facets.js";
 import { rendered } from "./markdown.js";
-import { marked, offsets, shortPlace, spot } from "./text.js";
+import { headingsUnder, marked, offsets, shortPlace, spot } from "./text.js";
 
 // As much of a document as is shown at once, and where it begins before a passage that is far in.
 const TOKENS = 60_000;
@@ -82,7 +82,7 @@ export function docView(main, wanted, page) {
 
   function head(doc, passage) {
     const where = passage ? spot({ ...passage, line }) : null;
-    const facts = [spaceName(doc.space, doc.spaces), where, ...(passage?.heading ?? []).filter((part) => part !== doc.title), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
+    const facts = [spaceName(doc.space, doc.spaces), where, ...headingsUnder(doc.title, passage?.heading ?? []), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
     const other = elsewhere(doc.space, doc.spaces);
     const remove = async () => {
       if (!(await confirmed(`Remove “${doc.title}”? It is found no more, and comes back when it is added again.`, "Remove"))) return;

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { announce, elsewhere, failure, h, notice, passagePlace, place, spaceName } from "./dom.js";
 import { facets } from "./facets.js";
-import { ago, many, marked, offsets, shortPlace, spot, windowOf } from "./text.js";
+import { ago, headingsUnder, many, marked, offsets, shortPlace, spot, windowOf } from "./text.js";
 
 const PAUSE_MS = 120;
 const SLOW_MS = 250;
@@ -213,7 +213,7 @@ export function searchView(main, wanted, page) {
 }
 
 function row(hit, marks, spaces, state, change) {
-  const where = [spaceName(hit.source_space, spaces), hit.site_version, spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
+  const where = [spaceName(hit.source_space, spaces), hit.site_version, spot(hit), ...headingsUnder(hit.title, hit.heading)].filter(Boolean);
   const tags = hit.tags.map((tag) => h("button", { type: "button", class: "chip", "aria-label": `Only with the tag ${tag}`, click: () => change({ tag: [...new Set([...state.tag, tag])] }) }, `#${tag}`));
   return h("li", { class: "hit" },
     h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? " " : null, hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),

@@ -24,6 +24,12 @@ export function offsets(text) {
   };
 }
 
+/** The headings of a path without the title, which a long heading says up to an ellipsis. */
+export function headingsUnder(title, heading) {
+  const words = title.trim().replace(/\s+/g, " ");
+  return heading.filter((part) => part !== title && !(part.endsWith("…") && words.startsWith(part.slice(0, -1))));
+}
+
 /** A stretch of a text as nodes, with the marked spans in `mark` elements. */
 export function marked(text, start, end, spans, made = () => document.createElement("mark")) {
   const nodes = [];
