@@ -48,6 +48,15 @@ class FolderDiff(Struct, frozen=True, kw_only=True):
         files = (doc for doc in self.vanished if file_of(doc.place) is None)
         return [*(MissingDoc(doc=doc) for doc in files), *self.missing_elsewhere]
 
+    @property
+    def unread_reason(self) -> str | None:
+        """What the walk could not look at, in words: the first of it, and how much more."""
+        unread = [one for one in self.entries if isinstance(one, SkippedFile) and one.failed]
+        if not unread:
+            return None
+        more = f", and {len(unread) - 1:,} more" if len(unread) > 1 else ""
+        return f"{display_name(unread[0].path)}: {unread[0].reason}{more}"
+
     def keeps_docs(self, moved: set[DocId]) -> bool:
         """Whether docs are left of the folder besides those that `moved` to another place."""
         return self.known_count > sum(doc.doc_id in moved for doc in self.vanished)

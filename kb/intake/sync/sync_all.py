@@ -283,9 +283,11 @@ class Syncer:
         held_back = held_back or folder.report.hold_back_reason
         if removed and not self._options.dry_run:
             removed = len(tombstone_vanished(self._store, vanished))
+        unread = folder.diff.unread_reason
+        saw_any = not unread or any(isinstance(one, WalkedFile) for one in folder.diff.entries)
         line = _line(
             folder.acquired,
-            not_level if held_back else "synced",
+            not_level if held_back else "synced" if saw_any else "failed",
             folder.report,
             moved=folder.moved,
             removed=removed,
@@ -293,7 +295,8 @@ class Syncer:
         )
         if held_back:
             return line, msgspec.structs.replace(folder.after, last_error=held_back)
-        return line, self._synced(folder.after)
+        # Its docs that could not be looked at may be outdated, whatever else is level.
+        return line, msgspec.structs.replace(self._synced(folder.after), last_error=unread)
 
     def _removable(self, folder: _OpenFolderSync) -> tuple[list[Doc], str | None]:
         """Docs whose files are gone and were found nowhere, and why they may not be removed."""

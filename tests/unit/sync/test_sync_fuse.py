@@ -132,10 +132,30 @@ def test_a_folder_that_cannot_be_listed_keeps_its_docs(
 
     monkeypatch.setattr(walking.os, "scandir", failing)
     line = kept.line()
-    assert (line.failed, line.unchanged, line.removed) == (1, 1, 0)
+    assert (line.outcome, line.failed, line.unchanged, line.removed) == ("synced", 1, 1, 0)
+    why = f"{folder / 'sub'}: the folder cannot be listed (Permission denied)"
+    assert kept.origin(folder).last_error == why
     monkeypatch.undo()
     assert kept.line().removed == 1
+    assert kept.origin(folder).last_error is None
     assert kept.names() == {"a.md", "c.md"}
+
+
+def test_a_folder_of_which_nothing_can_be_listed_failed(
+    kept: SyncHome, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not said to be synced, and keeps its docs."""
+    put(folder, "a.md")
+    kept.add(folder)
+
+    def failing(_: Path) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(walking.os, "scandir", failing)
+    line = kept.line(accept_deletions=True)
+    assert (line.outcome, line.failed, line.removed) == ("failed", 1, 0)
+    why = f"{folder}: the folder cannot be listed (Permission denied)"
+    assert kept.origin(folder).last_error == why
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
