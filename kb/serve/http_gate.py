@@ -39,6 +39,7 @@ from kb.store.store import REACH_S
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # A name or an address and a port, and nothing that a browser would read otherwise.
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+_ABSOLUTE: Final = re.compile(r"https?://(?P<host>[^/]*)", re.IGNORECASE)
 # A proxy in front may speak the other one.
 _SCHEMES: Final = ("http", "https")
 TRANSACTION: Final = "kb-transaction"
@@ -425,10 +426,15 @@ def _read(scope: Mapping[str, Any], request_id: str) -> _Request:
     headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    path = scope["raw_path"].decode("latin-1")
+    if (absolute := _ABSOLUTE.match(path)) is not None:
+        # As proxies ask. Its host counts, and not that of the header (RFC 9112, 3.2.2).
+        headers["host"] = [absolute["host"]]
+        path = path[absolute.end() :] or "/"
     return _Request(
         request_id=request_id,
         method=scope["method"],
-        path=scope["raw_path"].decode("latin-1"),
+        path=path,
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
         is_own=scope.get("state", {}).get(OWN, False),

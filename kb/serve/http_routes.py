@@ -23,6 +23,9 @@ from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
 from kb.serve.sessions import Sessions
 
 _QUERY_FIELDS_MAX: Final = 256
+# What people type for a boolean, whatever its case.
+_YES: Final = ("true", "1", "yes", "on")
+_NO: Final = ("false", "0", "no", "off")
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -205,6 +208,12 @@ def many_of(record: type[Struct]) -> frozenset[str]:
     return frozenset(name for name, schema in fields.items() if schema.get("type") == "array")
 
 
+@functools.cache
+def _booleans_of(record: type[Struct]) -> frozenset[str]:
+    fields = properties_of(record)
+    return frozenset(name for name, schema in fields.items() if schema.get("type") == "boolean")
+
+
 def _parsed(query: str) -> Mapping[str, Sequence[str]]:
     try:
         return parse_qs(
@@ -232,7 +241,8 @@ def _from_query(
         elif len(values) > 1:
             raise Refusal(422, "invalid_input", f"{name} is given more than once", field=name)
         else:
-            parameters[field] = values[0]
+            is_boolean = field in _booleans_of(record)
+            parameters[field] = _boolean(name, values[0]) if is_boolean else values[0]
     try:
         return convert(parameters, record, strict=False)
     except msgspec.ValidationError as error:
@@ -243,6 +253,14 @@ def _from_query(
 
         said = re.sub(r"(`(?:\$\.)?)([a-z_]+)", parameter, wrong_value(record, error))
         raise refusal_of(failed("invalid_input", said)) from error
+
+
+def _boolean(name: str, value: str) -> bool:
+    word = value.lower()
+    if word not in (*_YES, *_NO):
+        detail = f"{name} is one of {', '.join((*_YES, *_NO))}"
+        raise Refusal(422, "invalid_input", detail, field=name)
+    return word in _YES
 
 
 def _no_parameter(name: str, known: Sequence[str], fields: Mapping[str, str]) -> Refusal:

@@ -201,6 +201,27 @@ def test_a_stranger_among_hosts_is_turned_away(gated: Gated) -> None:
     assert gated.server.get("/health/live", host="evil.example").status == 421
 
 
+def test_an_absolute_target_is_answered(gated: Gated) -> None:
+    """As proxies send it: its host counts, whatever the header says."""
+    secret = gated.tokens["reader"]
+    targets = {
+        "http://localhost/v1/docs": 200,
+        "HTTP://kb.example:443/v1/docs?limit=1": 200,
+        "https://localhost/health/live": 200,
+        "http://localhost": 200,
+        "http://evil.example/v1/docs": 421,
+        "http://localhost@evil.example/v1/docs": 421,
+        "http:///v1/docs": 421,
+        "ftp://localhost/v1/docs": 404,
+    }
+    for host in ("localhost", "evil.example"):
+        got = {at: gated.server.get(at, secret, host=host).status for at in targets}
+        assert got == {
+            **targets,
+            **({} if host == "localhost" else {"ftp://localhost/v1/docs": 421}),
+        }
+
+
 def test_a_page_of_another_site_is_turned_away(gated: Gated) -> None:
     """A page may ask that came from here or is named by the settings; only the latter by CORS."""
     secret, port = gated.tokens["writer"], gated.server.port

@@ -198,6 +198,21 @@ def test_what_is_long_is_packed_where_that_is_accepted(home: Home, server: Runni
     assert head.headers["content-length"] == str(len(plain.body))
 
 
+def test_booleans_are_what_people_type(server: Running) -> None:
+    """In any case; of anything else it is said what is taken."""
+    for words, is_explained in (
+        (("true", "1", "yes", "ON", "Yes"), True),
+        (("false", "0", "no", "Off"), False),
+    ):
+        for word in words:
+            got = server.get(f"/v1/search?q=keel&explain={word}")
+            assert got.status == 200
+            assert {bool(hit.get("explain")) for hit in got.json["hits"]} == {is_explained}
+    refused = server.get("/v1/search?q=tea&explain=maybe")
+    assert refused.status == 422
+    assert refused.json["detail"] == "explain is one of true, 1, yes, on, false, 0, no, off"
+
+
 def test_an_error_is_a_problem(server: Running) -> None:
     """Problems have a type, a code, the field at fault, and the id that the log has too."""
     got = server.get("/v1/search?q=x&k=0")
