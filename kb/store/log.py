@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kb.model.job import LogEntry
@@ -15,10 +15,18 @@ _NONCE_BYTES: Final = 4
 
 
 def append(
-    txn: WriteTxn, nos: Iterable[int], *, words: bool = False, vectors: bool = False
+    txn: WriteTxn,
+    nos: Iterable[int],
+    *,
+    words: bool = False,
+    vectors: bool = False,
+    draw: Callable[[int], bytes] = os.urandom,
 ) -> None:
-    """Log that these chunks changed; an empty `nos` writes nothing."""
-    nonce = int.from_bytes(os.urandom(_NONCE_BYTES), "big")
+    """Log that these chunks changed; an empty `nos` writes nothing.
+
+    What `draw` gives tells the entry from another one of its number, in a copy of the store.
+    """
+    nonce = int.from_bytes(draw(_NONCE_BYTES), "big")
     entry = LogEntry(nos=tuple(nos), words=words, vectors=vectors, nonce=nonce)
     if entry.nos:
         LOG.put(txn, u64(next_number(txn, "log")), entry)

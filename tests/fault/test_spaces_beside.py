@@ -69,7 +69,7 @@ def test_a_network_that_hangs_is_waited_for_once(
 ) -> None:
     """Also amid a connection; the next ones are answered at once, and later both homes answer."""
     monkeypatch.setattr("kb.store.postgres.connections._BESIDE_ANSWER_S", 0.5)
-    monkeypatch.setattr("kb.store.postgres.connections._REST_MAX_S", 3.0)
+    monkeypatch.setattr("kb.model.resting._MAX_S", 3.0)
     assert found(spaces) == {"project", "user"}
     reads = [home.store.read() for home in spaces.homes[1:] * 8]
     with contextlib.ExitStack() as stack:

@@ -3,24 +3,18 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kb.home.spaces.each import FailedSpace
+from kb.model.resting import rest_s
 
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.home.spaces.homes import SpaceHome
 
-_REST_SHARE: Final = 10
-_REST_MIN_S: Final = 1.0
-_REST_MAX_S: Final = 60.0
-
 
 class LateHomes:
-    """Those of several homes that could not be opened, and by now perhaps can be.
-
-    After each try nobody tries for ten times as long as it took, and for a second at least.
-    """
+    """Those of several homes that could not be opened, and by now perhaps can be."""
 
     def __init__(
         self,
@@ -31,7 +25,7 @@ class LateHomes:
         self._away = away
         self._opened: dict[SpaceHome, App] = {}
         self._trying = threading.Lock()
-        self._next_s = time.monotonic() + _REST_MIN_S
+        self._next_s = time.monotonic() + rest_s(0)
 
     def look(self) -> "tuple[dict[SpaceHome, App], dict[SpaceHome, FailedSpace]]":
         """Those that could be opened by now, and those that are still away."""
@@ -56,5 +50,4 @@ class LateHomes:
         # Replaced, and not changed: others may be looking.
         self._opened, self._away = opened, away
         end_s = time.monotonic()
-        rest_s = min(max(_REST_SHARE * (end_s - start_s), _REST_MIN_S), _REST_MAX_S)
-        self._next_s = end_s + rest_s
+        self._next_s = end_s + rest_s(end_s - start_s)

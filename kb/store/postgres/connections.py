@@ -12,6 +12,7 @@ from psycopg.generators import fetch_many
 from psycopg.pq import TransactionStatus
 
 from kb.errors import StoreUnreachable
+from kb.model.resting import rest_s
 from kb.store.content.database import DatabaseAddress
 from kb.store.postgres.translate import translated_errors
 
@@ -39,12 +40,9 @@ _IDLE_KEPT: Final = 16
 # told soon that it is down, and what writes has work in hand.
 READ_PATIENCE_S: Final = 5.0
 WRITE_PATIENCE_S: Final = 30.0
-# A home that is asked beside another keeps nobody waiting. While its server is away nobody tries
-# again for ten times as long as the last attempt took.
+# A home that is asked beside another keeps nobody waiting.
 _BESIDE_CONNECT_S: Final = 2
 _BESIDE_ANSWER_S: Final = 5.0
-_REST_SHARE: Final = 10
-_REST_MAX_S: Final = 60.0
 _PAUSE_FIRST_S: Final = 0.05
 _PAUSE_MAX_S: Final = 1.0
 # A statement of kb reads or writes at most a few megabytes. A reader may compute for long between
@@ -175,7 +173,7 @@ class Connections:
             return self._connect(begin)
         except StoreUnreachable as error:
             end = time.monotonic()
-            self._rests_until = end + min(_REST_SHARE * (end - start), _REST_MAX_S)
+            self._rests_until = end + rest_s(end - start)
             self._failure = error
             raise
 

@@ -40,6 +40,16 @@ def test_two_histories_are_told_apart() -> None:
     assert stored[0] != stored[1]
 
 
+def test_what_is_drawn_decides_the_bytes() -> None:
+    """With the same draw, equal entries have equal bytes."""
+    stored = []
+    for _ in range(2):
+        with MemoryEnvironment().write() as txn:
+            log.append(txn, [3, 1], words=True, draw=bytes)
+            stored.append(txn.get("log", u64(1)))
+    assert stored[0] == stored[1]
+
+
 def test_nothing_is_written_for_none() -> None:
     """An append of no passages writes nothing and takes no number."""
     with MemoryEnvironment().write() as txn:
