@@ -7,12 +7,9 @@ import io
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 # Each section of `kb --help`: name -> what it says of the command. Each command lives in <name>.py,
 # - as _, as `command`, or in DERIVED.
@@ -309,7 +306,7 @@ def drop_output() -> None:
 class _Output(io.FileIO):
     """Standard output, which its errors name: it may be full where the home is not."""
 
-    def write(self, data: "ReadableBuffer", /) -> int:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
