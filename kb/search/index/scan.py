@@ -155,7 +155,7 @@ def _scan_segment(
     else:
         scores, error = segment.codes.products(query)
         is_refined = np.zeros(len(scores), dtype=np.bool_)
-    if mask is not None:
+    if mask is not None and count < len(scores):
         scores[~mask] = -np.inf
     return _ScannedSegment(
         segment=segment,
