@@ -341,11 +341,14 @@ class HomeLegs:
 
 
 def as_meant(query: PreparedQuery, words: Sequence[Respelled]) -> PreparedQuery:
-    """The query with these words as they were meant, and a warning for each."""
+    """The query with these words as they were meant; a warning for each that is searched for."""
     text = query.text
+    can_find_nothing = frozenset() in (query.required_chunks, query.allowed_sources)
     for word in words:
         meant = f"{word.typed} {word.meant}" if word.is_word else word.meant
         text = re.sub(rf"(?<!\w){re.escape(word.typed)}(?!\w)", meant, text)
+        if can_find_nothing:
+            continue
         too = " too" if word.is_word else ""
         query.warnings.append(
             f"no passage has the word {word.typed}; searched for {word.meant}{too}"

@@ -67,6 +67,22 @@ def test_what_is_left_out_is_told(home: Home) -> None:
     assert without["query"] == "water -steam"
 
 
+@pytest.mark.parametrize(
+    ("query", "warning"),
+    [
+        ('"kuberntes"', 'no passage has "kuberntes"; without quotes its words are searched for'),
+        ("kuberntes title:nowhere", "no doc has nowhere in its title"),
+    ],
+)
+def test_what_can_find_nothing_is_not_said_to_be_respelled(
+    home: Home, query: str, warning: str
+) -> None:
+    """No word is told as searched for where a phrase or a title leaves nothing to search."""
+    nowhere = home.run("search", query, "--json").json
+    assert nowhere["hits"] == []
+    assert nowhere["warnings"] == [warning]
+
+
 def test_verbatim_text_has_no_operators(home: Home) -> None:
     """What other programs paste into a query."""
     assert "kettle" in found(home, "water -steam", "--verbatim")
