@@ -251,8 +251,11 @@ FAMILIES: Final[Mapping[str, Mapping[str, Method]]] = {
             share,
             lambda pool, covering=covering: _as_shown(_covering(covering)(pool)),
         )
-        for among, count, share in ((50, 5, 0.2), (100, 10, 0.3))
-        for covering in (0.2, 0.3, 0.4)
+        for among, count, share in (
+            *((50, 5, 0.2), (100, 5, 0.2), (100, 10, 0.3), (100, 10, 0.4)),
+            *((150, 10, 0.3), (200, 10, 0.3), (100, 15, 0.4), (200, 15, 0.4)),
+        )
+        for covering in (0.0, 0.1, 0.2, 0.3, 0.4)
     },
     "scores of the nearest, and delta": {
         f"{among}, {count}, {share}; {delta}": _both_near(among, count, share, _plus(delta))
