@@ -92,6 +92,8 @@ FORMATS: Final = {
     "minutes.fodt": "keeper of the lawnmower",
     "owls.mobi": "barn owl loft",
     "rain.vsdx": "rain barrel overflow",
+    "meadow.bib": "yellow rattle hay meadow",
+    "hives.ris": "straw skep rye cluster dry",
 }
 """By file of examples/formats: a question that it comes first for."""
 

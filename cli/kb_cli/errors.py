@@ -42,13 +42,15 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
 
 
 def _os_sentence(error: OSError) -> str:
+    limited = "the size of files is limited (ulimit -f)"
     if error.filename == OUTPUT:
-        return f"the output could not be written: {error.strerror}; what was committed is kept"
+        reason = limited if error.errno == errno.EFBIG else error.strerror
+        return f"the output could not be written: {reason}; what was committed is kept"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full; what was committed is kept"
     if error.errno == errno.EFBIG:
         named = error.filename or "a file that was written to"
-        return f"{named} cannot grow: the size of files is limited (ulimit -f)"
+        return f"{named} cannot grow: {limited}"
     named = f"{error.filename}: " if error.filename else ""
     return f"{named}{error.strerror or error}"
 

@@ -51,6 +51,7 @@ def test_a_note_goes_through_its_ends(home: Home) -> None:
 
 def test_notes_are_listed(home: Home) -> None:
     """By the paths that `kb note get` takes, the newest first; without any it says what to do."""
+    home.run("init")
     none = home.run("note", "ls")
     assert (none.code, none.out, none.err) == (
         0,
@@ -133,7 +134,9 @@ def test_what_cannot_be_answered(
     tmp_path: Path, args: tuple[str, ...], code: int, words: str
 ) -> None:
     """Each wrong call has its exit code, and one clear line."""
-    ran = Rig(tmp_path).call(*args)
+    rig = Rig(tmp_path)
+    rig.call("init")
+    ran = rig.call(*args)
     assert ran.code == code
     assert words in ran.err
     assert ran.err.count("\n") == 1

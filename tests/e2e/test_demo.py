@@ -40,8 +40,8 @@ def test_every_question_finds_its_file_first(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.returncode == 0
-    assert "$ kb add examples\n60 added, 2 skipped of 62 scanned" in done.stdout
-    assert "53 of 53 found" in done.stdout
+    assert "$ kb add examples\n62 added, 2 skipped of 64 scanned" in done.stdout
+    assert "55 of 55 found" in done.stdout
     assert not (tmp_path / "not-this").exists()
 
 

@@ -144,7 +144,8 @@ def test_an_answer_that_finds_no_room_says_what_has_none(rig: Rig) -> None:
     assert ran.returncode == 1
     (line,) = ran.stderr.splitlines()
     assert line == (
-        "kb: a file that was written to cannot grow: the size of files is limited (ulimit -f)"
+        "kb: the output could not be written: the size of files is limited (ulimit -f); "
+        "what was committed is kept"
     )
 
 
