@@ -12,6 +12,7 @@ from kb.model.search import (
     NOTHING_HERE,
     Filters,
     Hit,
+    NarrowedSearch,
     SearchRequest,
     SearchResult,
 )
@@ -98,6 +99,7 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     valid = asked.encode("utf-8", "replace").decode()
     request = msgspec.structs.replace(request, query=valid)
     digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
+    marks = isinstance(request, ShownSearch) and request.marks
     request = _narrowed(spaces.homes, request)
     failed = list(spaces.failed)
     located = locate_filters(spaces.homes, request.filters, scope, failed)
@@ -116,12 +118,13 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
             # The other one failed, and this one answers as if it were alone.
             each = ask_each([each[0][0]], functools.partial(in_home, is_alone=True), failed)
         result = _merged_by_rank(each, request, located, scope, failed)
-    if not request.cursor and not result.hits and NOTHING_HERE not in result.warnings:
-        result = _hinted(homes, result, request, scope)
+    if NOTHING_HERE not in result.warnings:
+        is_empty = not request.cursor and not result.hits
+        result = _hinted(homes, result, located, scope, is_empty=is_empty)
     if request.with_neighbors:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
     result = sealed(result, digest, asked)
-    return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+    return _marked(result) if marks else result
 
 
 def _narrowed(homes: "Sequence[OpenHome]", request: SearchRequest) -> SearchRequest:
@@ -129,22 +132,40 @@ def _narrowed(homes: "Sequence[OpenHome]", request: SearchRequest) -> SearchRequ
     if request.verbatim or ":" not in request.query:
         return request
     from kb.model.days import dated
-    from kb.operations.locate import source_named, today_in
+    from kb.operations.locate import source_named, today_in, with_places
     from kb.search.operators import split_filters
 
     today = today_in(homes)
     query, filters = split_filters(request.query, dated(request.filters, today), today)
-    sources = tuple(map(source_named, filters.sources))
-    named = {name: getattr(filters, name) for name in Filters.__struct_fields__}
-    return msgspec.structs.replace(request, **{**named, "query": query, "sources": sources})
+    filters = with_places(filters, lambda places: map(source_named, places))
+    if filters.without:
+        fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__}
+        request = NarrowedSearch(**fields)
+    return _with_filters(request, filters, query=query)
+
+
+def _with_filters(request: SearchRequest, filters: Filters, **others: str) -> SearchRequest:
+    """The request with other filters, which leave docs out where those of the request do."""
+    named = {name: getattr(filters, name) for name in filters.__struct_fields__}
+    return msgspec.structs.replace(request, **named, **others)
 
 
 def _hinted(
-    homes: Sequence["OpenHome"], result: SearchResult, request: SearchRequest, scope: Scope
+    homes: Sequence["OpenHome"],
+    result: SearchResult,
+    located: "LocatedFilters",
+    scope: Scope,
+    *,
+    is_empty: bool,
 ) -> SearchResult:
-    from kb.operations.near_filters import filter_hints
+    """The result, which says which filters let nothing through or leave nothing out."""
+    if not is_empty and not located.filters.without:
+        return result
+    from kb.operations.near_filters import filter_hints, idle_filters
 
-    hints = filter_hints(homes, request.filters, scope)
+    each = [located.filters] if is_empty else []
+    each += idle_filters(homes, located, scope)
+    hints = (hint for filters in each for hint in filter_hints(homes, filters, scope))
     return msgspec.structs.replace(result, warnings=(*result.warnings, *hints))
 
 
@@ -246,17 +267,7 @@ def _request_in(
     home: "OpenHome", request: SearchRequest, located: "LocatedFilters"
 ) -> SearchRequest:
     """The request with docs, packs and places named as one home names them."""
-    filters = located.of(home)
-    return msgspec.structs.replace(
-        request,
-        doc_ids=filters.doc_ids,
-        packs=filters.packs,
-        linked_to=filters.linked_to,
-        links_from=filters.links_from,
-        sources=filters.sources,
-        since=filters.since,
-        until=filters.until,
-    )
+    return _with_filters(request, located.of(home))
 
 
 def _search_home(
