@@ -155,12 +155,6 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return ()
 
 
-class QueryFilters(Filters, frozen=True, kw_only=True):
-    """The filters of a query that leaves docs out, too."""
-
-    without: tuple[Filters, ...] = ()
-
-
 NO_FILTERS: Final = Filters()
 
 
@@ -171,8 +165,7 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         Meta(
             description='A question, or words that passages should hold. `"a phrase"` must be '
-            "there, `-word` must not; `title:` and the filters narrow, as in `tag:x`, or leave "
-            "out, as in `-tag:x`.",
+            "there, `-word` must not; filters narrow, as `title:x` or `-tag:x`.",
             extra={"parameter": "q"},
         ),
     ]
@@ -254,19 +247,6 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             },
         ),
     ] = None
-
-
-class NarrowedSearch(SearchRequest, frozen=True, kw_only=True):
-    """A search whose query left docs out: `-tag:x`."""
-
-    without: tuple[Filters, ...] = ()
-
-    @property
-    def filters(self) -> Filters:
-        """As of any request, with what is left out."""
-        return QueryFilters(
-            **{name: getattr(self, name) for name in QueryFilters.__struct_fields__}
-        )
 
 
 class Legs(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FailedSpace, ask_each
 from kb.model.doc import Scope
 from kb.model.ids import DocId
-from kb.model.search import Filters, QueryFilters, SpaceName
+from kb.model.search import Filters, SearchRequest, SpaceName
 from kb.model.source import display_name, names_machine, place_on
 from kb.operations import entries
 from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
@@ -194,6 +194,10 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
             packs=tuple(ids[home.name] for ids in self.packs if home.name in ids),
         )
 
+    def request_in(self, home: OpenHome, request: SearchRequest) -> SearchRequest:
+        """The request with docs, packs and places named as one home names them."""
+        return with_filters(request, self.of(home))
+
     @property
     def of_all(self) -> Filters:
         """The filters with the packs and the places of every home and without docs."""
@@ -213,12 +217,23 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
         )
 
 
+def with_filters(request: SearchRequest, filters: Filters) -> SearchRequest:
+    """The request with other filters, which may leave docs out."""
+    if filters.without:
+        from kb.model.left_out import NarrowedSearch
+
+        fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__}
+        request = NarrowedSearch(**fields)
+    named = {name: getattr(filters, name) for name in filters.__struct_fields__}
+    return msgspec.structs.replace(request, **named)
+
+
 def with_places(filters: Filters, places_of: Callable[[tuple[str, ...]], Iterable[str]]) -> Filters:
     """The filters with their places, and those of what they leave out, named otherwise."""
     named = msgspec.structs.replace(filters, sources=tuple(places_of(filters.sources)))
-    if not isinstance(named, QueryFilters):
+    if not filters.without:
         return named
-    without = tuple(with_places(one, places_of) for one in named.without)
+    without = tuple(with_places(one, places_of) for one in filters.without)
     return msgspec.structs.replace(named, without=without)
 
 

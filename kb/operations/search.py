@@ -12,7 +12,6 @@ from kb.model.search import (
     NOTHING_HERE,
     Filters,
     Hit,
-    NarrowedSearch,
     SearchRequest,
     SearchResult,
 )
@@ -132,22 +131,13 @@ def _narrowed(homes: "Sequence[OpenHome]", request: SearchRequest) -> SearchRequ
     if request.verbatim or ":" not in request.query:
         return request
     from kb.model.days import dated
-    from kb.operations.locate import source_named, today_in, with_places
+    from kb.operations.locate import source_named, today_in, with_filters, with_places
     from kb.search.operators import split_filters
 
     today = today_in(homes)
     query, filters = split_filters(request.query, dated(request.filters, today), today)
     filters = with_places(filters, lambda places: map(source_named, places))
-    if filters.without:
-        fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__}
-        request = NarrowedSearch(**fields)
-    return _with_filters(request, filters, query=query)
-
-
-def _with_filters(request: SearchRequest, filters: Filters, **others: str) -> SearchRequest:
-    """The request with other filters, which leave docs out where those of the request do."""
-    named = {name: getattr(filters, name) for name in filters.__struct_fields__}
-    return msgspec.structs.replace(request, **named, **others)
+    return with_filters(msgspec.structs.replace(request, query=query), filters)
 
 
 def _hinted(
@@ -233,7 +223,7 @@ def _federated(
         queries = [
             HomeQuery(
                 searcher=home.searcher(),
-                request=_request_in(home, request, located),
+                request=located.request_in(home, request),
                 scope=home.scope(scope),
             )
             for home in homes
@@ -263,13 +253,6 @@ def _shared_filters(located: "LocatedFilters") -> Filters | None:
     return None if located.names_docs else located.of_all
 
 
-def _request_in(
-    home: "OpenHome", request: SearchRequest, located: "LocatedFilters"
-) -> SearchRequest:
-    """The request with docs, packs and places named as one home names them."""
-    return _with_filters(request, located.of(home))
-
-
 def _search_home(
     home: "OpenHome",
     request: SearchRequest,
@@ -286,7 +269,7 @@ def _search_home(
 
     if not has_docs(home, scope):
         return _no_hits(request, (NOTHING_HERE,))
-    request = _request_in(home, request, located)
+    request = located.request_in(home, request)
     if not is_alone:
         request = _all_pages(request, _reach(home, request))
     return _first_cut(home, home.searcher().search(request, home.scope(scope)), request.max_tokens)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 import msgspec
 from msgspec import Struct
 
-from kb.model.search import NO_FILTERS, Filters, QueryFilters, WantedKind
+from kb.model.search import NO_FILTERS, Filters, WantedKind
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -82,6 +82,8 @@ def split_filters(query: str, filters: Filters, today: "dt.date") -> tuple[str, 
     text = _joined([*pieces, query[at:]])
     filters = _narrowed(filters, found, today)
     if without:
+        from kb.model.left_out import QueryFilters
+
         fields = {name: getattr(filters, name) for name in Filters.__struct_fields__}
         filters = QueryFilters(**fields, without=tuple(without))
     return (text if _has_words(needles(text).text) else query), filters

@@ -12,11 +12,10 @@ from search_home import MODES, SearchHome, titles
 from kb.home.open_home import OpenHome
 from kb.home.spaces.spaces import Spaces
 from kb.model.doc import OPERATOR, Scope
+from kb.model.left_out import NarrowedSearch, QueryFilters
 from kb.model.search import (
     NO_FILTERS,
     Filters,
-    NarrowedSearch,
-    QueryFilters,
     SearchMode,
     SearchRequest,
     SearchResult,
