@@ -50,7 +50,8 @@ def command(
 ) -> None:
     """Find passages by words and by meaning.
 
-    All words are the query. One that begins with - needs quotes around the query, or -- before it.
+    All words are the query. In it tag:x, kind:x, source:x and title:x narrow, and -tag:x or -word
+    leaves out. A word that begins with - needs quotes around the query, or -- before it.
     """
     if bool(words) == (batch is not None):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Days as people say them: `last week`, `3 days ago`, `2026-10`. Pure."""
+"""Days as people say them: `last week`, `3 days ago`, `7d`, `2026-10`. Pure."""
 
 import datetime as dt
 import re
@@ -14,6 +14,11 @@ Span = tuple[str, str]
 """The first and the last day, month or year."""
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?", re.ASCII)
+_TIME: Final = re.compile(
+    r"(.{10})[t ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d{1,9})?)?(z|[+-]\d\d(:?\d\d)?)?", re.ASCII
+)
+_SPAN: Final = re.compile(r"(\d{1,4})([dwmy])", re.ASCII)
+_UNITS: Final = {"d": "day", "w": "week", "m": "month", "y": "year"}
 _AGO: Final = re.compile(r"(\d{1,4}|an?|one|two|three) (day|week|month|year)s? ago")
 _LAST_DAYS: Final = re.compile(r"(?:the )?(?:last|past) (\d{1,4}) (day|week|month|year)s?")
 _PERIOD: Final = re.compile(r"(this|last|past) (week|month|year)")
@@ -53,7 +58,9 @@ def find_span(words: str, today: dt.date) -> Span | None:
 
 
 def _date(said: str, _: dt.date) -> Span | None:
-    return (said, said) if _DATE.fullmatch(said) else None
+    timed = _TIME.fullmatch(said)
+    date = timed[1] if timed else said
+    return (date, date) if _DATE.fullmatch(date) else None
 
 
 def _day(said: str, today: dt.date) -> Span | None:
@@ -69,10 +76,11 @@ def _day(said: str, today: dt.date) -> Span | None:
 
 
 def _ago(said: str, today: dt.date) -> Span | None:
-    match = _AGO.fullmatch(said)
+    match = _AGO.fullmatch(said) or _SPAN.fullmatch(said)
     if match is None:
         return None
-    day = _back(today, _WORDS.get(match[1]) or int(match[1]), match[2]).isoformat()
+    count = _WORDS.get(match[1]) or int(match[1])
+    day = _back(today, count, _UNITS.get(match[2], match[2])).isoformat()
     return day, day
 
 

@@ -30,7 +30,7 @@ _Kinds = Annotated[tuple[WantedKind, ...], Meta(max_length=1_000)]
 _Person = Annotated[str, Meta(min_length=1, max_length=200)]
 DATE_FORM: Final = (
     "a date is written as 2026-11-22, 2026-11 or 2026, or as yesterday, monday, last week, "
-    "last 7 days or 3 days ago"
+    "last 7 days, 3 days ago or 7d"
 )
 Date = Annotated[str, Meta(max_length=40)]
 """A date, or words for one, which `kb.model.days` reads."""
@@ -101,7 +101,7 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             extra={
                 "expects": DATE_FORM,
                 "help": "Only docs of this day, month or year, or later: by their own date, or "
-                "else by when they were last changed. Also as `last week` or `3 days ago`.",
+                "else by when they were last changed. Also as `last week`, `3 days ago` or `7d`.",
             },
         ),
     ] = None
@@ -149,6 +149,11 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """These alone, of a request that has more."""
         return Filters(**{name: getattr(self, name) for name in Filters.__struct_fields__})
 
+    @property
+    def without(self) -> tuple["Filters", ...]:
+        """What a query leaves out: no doc passes that meets one of these."""
+        return ()
+
 
 NO_FILTERS: Final = Filters()
 
@@ -160,7 +165,7 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         Meta(
             description='A question, or words that passages should hold. `"a phrase"` must be '
-            "there, `-word` must not; `title:` and the filters narrow, as in `tag:x`.",
+            "there, `-word` must not; filters narrow, as `title:x` or `-tag:x`.",
             extra={"parameter": "q"},
         ),
     ]

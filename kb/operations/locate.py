@@ -1,7 +1,7 @@
 """Which home has what an id names?"""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FailedSpace, ask_each
 from kb.model.doc import Scope
 from kb.model.ids import DocId
-from kb.model.search import Filters, SpaceName
+from kb.model.search import Filters, SearchRequest, SpaceName
 from kb.model.source import display_name, names_machine, place_on
 from kb.operations import entries
 from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
@@ -183,29 +183,58 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
 
     def of(self, home: OpenHome) -> Filters:
         """The filters as one home takes them: with whole ids."""
+        machine = home.store.machine
         return msgspec.structs.replace(
-            self.filters,
+            with_places(
+                self.filters, lambda places: (place_on(place, machine) for place in places)
+            ),
             doc_ids=_ids_in(home, self.docs),
             linked_to=_ids_in(home, self.linked_to),
             links_from=_ids_in(home, self.links_from),
-            sources=tuple(place_on(place, home.store.machine) for place in self.filters.sources),
             packs=tuple(ids[home.name] for ids in self.packs if home.name in ids),
         )
+
+    def request_in(self, home: OpenHome, request: SearchRequest) -> SearchRequest:
+        """The request with docs, packs and places named as one home names them."""
+        return with_filters(request, self.of(home))
 
     @property
     def of_all(self) -> Filters:
         """The filters with the packs and the places of every home and without docs."""
         packs = dict.fromkeys(ident for ids in self.packs for ident in ids.values())
-        places = self.filters.sources
-        on_machines = (place_on(place, name) for name in self.machines for place in places)
+        machines = self.machines
+
+        def on_all(places: tuple[str, ...]) -> Iterator[str]:
+            yield from places
+            yield from (place_on(place, name) for name in machines for place in places)
+
         return msgspec.structs.replace(
-            self.filters,
+            with_places(self.filters, on_all),
             doc_ids=(),
             linked_to=(),
             links_from=(),
-            sources=(*places, *on_machines),
             packs=tuple(packs),
         )
+
+
+def with_filters(request: SearchRequest, filters: Filters) -> SearchRequest:
+    """The request with other filters, which may leave docs out."""
+    if filters.without:
+        from kb.model.left_out import NarrowedSearch
+
+        fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__}
+        request = NarrowedSearch(**fields)
+    named = {name: getattr(filters, name) for name in filters.__struct_fields__}
+    return msgspec.structs.replace(request, **named)
+
+
+def with_places(filters: Filters, places_of: Callable[[tuple[str, ...]], Iterable[str]]) -> Filters:
+    """The filters with their places, and those of what they leave out, named otherwise."""
+    named = msgspec.structs.replace(filters, sources=tuple(places_of(filters.sources)))
+    if not filters.without:
+        return named
+    without = tuple(with_places(one, places_of) for one in filters.without)
+    return msgspec.structs.replace(named, without=without)
 
 
 def _ids_in(home: OpenHome, located: Sequence[Mapping[SpaceName | None, str]]) -> tuple[DocId, ...]:

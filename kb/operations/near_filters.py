@@ -12,6 +12,7 @@ from kb.intake.entities import fold_key
 from kb.model.doc import Scope, is_tag_within
 from kb.model.search import NO_FILTERS, Filters
 from kb.model.source import from_machine, is_within
+from kb.operations.locate import LocatedFilters
 from kb.search.entities import visible_mentions
 from kb.search.filters import allowed_sources
 from kb.store import docs
@@ -77,6 +78,24 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
         ),
         *_version_hints(filters.site_versions, sources),
     )
+
+
+def idle_filters(homes: Sequence[OpenHome], located: LocatedFilters, scope: Scope) -> list[Filters]:
+    """Those that a query leaves docs out by, but that meet none which the scope sees."""
+
+    def met(home: OpenHome) -> list[bool]:
+        with home.store.read() as txn:
+            return [
+                bool(allowed_sources(txn, filters, home.scope(scope)))
+                for filters in located.of(home).without
+            ]
+
+    each = [home_met for _, home_met in ask_each(homes, met, [])]
+    return [
+        filters
+        for n, filters in enumerate(located.filters.without)
+        if not any(home_met[n] for home_met in each)
+    ]
 
 
 def _is_there(wanted: str, tags: Iterable[str]) -> bool:

@@ -98,6 +98,7 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     valid = asked.encode("utf-8", "replace").decode()
     request = msgspec.structs.replace(request, query=valid)
     digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
+    marks = isinstance(request, ShownSearch) and request.marks
     request = _narrowed(spaces.homes, request)
     failed = list(spaces.failed)
     located = locate_filters(spaces.homes, request.filters, scope, failed)
@@ -116,12 +117,13 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
             # The other one failed, and this one answers as if it were alone.
             each = ask_each([each[0][0]], functools.partial(in_home, is_alone=True), failed)
         result = _merged_by_rank(each, request, located, scope, failed)
-    if not request.cursor and not result.hits and NOTHING_HERE not in result.warnings:
-        result = _hinted(homes, result, request, scope)
+    if NOTHING_HERE not in result.warnings:
+        is_empty = not request.cursor and not result.hits
+        result = _hinted(homes, result, located, scope, is_empty=is_empty)
     if request.with_neighbors:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
     result = sealed(result, digest, asked)
-    return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+    return _marked(result) if marks else result
 
 
 def _narrowed(homes: "Sequence[OpenHome]", request: SearchRequest) -> SearchRequest:
@@ -129,22 +131,31 @@ def _narrowed(homes: "Sequence[OpenHome]", request: SearchRequest) -> SearchRequ
     if request.verbatim or ":" not in request.query:
         return request
     from kb.model.days import dated
-    from kb.operations.locate import source_named, today_in
+    from kb.operations.locate import source_named, today_in, with_filters, with_places
     from kb.search.operators import split_filters
 
     today = today_in(homes)
     query, filters = split_filters(request.query, dated(request.filters, today), today)
-    sources = tuple(map(source_named, filters.sources))
-    named = {name: getattr(filters, name) for name in Filters.__struct_fields__}
-    return msgspec.structs.replace(request, **{**named, "query": query, "sources": sources})
+    filters = with_places(filters, lambda places: map(source_named, places))
+    return with_filters(msgspec.structs.replace(request, query=query), filters)
 
 
 def _hinted(
-    homes: Sequence["OpenHome"], result: SearchResult, request: SearchRequest, scope: Scope
+    homes: Sequence["OpenHome"],
+    result: SearchResult,
+    located: "LocatedFilters",
+    scope: Scope,
+    *,
+    is_empty: bool,
 ) -> SearchResult:
-    from kb.operations.near_filters import filter_hints
+    """The result, which says which filters let nothing through or leave nothing out."""
+    if not is_empty and not located.filters.without:
+        return result
+    from kb.operations.near_filters import filter_hints, idle_filters
 
-    hints = filter_hints(homes, request.filters, scope)
+    each = [located.filters] if is_empty else []
+    each += idle_filters(homes, located, scope)
+    hints = (hint for filters in each for hint in filter_hints(homes, filters, scope))
     return msgspec.structs.replace(result, warnings=(*result.warnings, *hints))
 
 
@@ -212,7 +223,7 @@ def _federated(
         queries = [
             HomeQuery(
                 searcher=home.searcher(),
-                request=_request_in(home, request, located),
+                request=located.request_in(home, request),
                 scope=home.scope(scope),
             )
             for home in homes
@@ -242,23 +253,6 @@ def _shared_filters(located: "LocatedFilters") -> Filters | None:
     return None if located.names_docs else located.of_all
 
 
-def _request_in(
-    home: "OpenHome", request: SearchRequest, located: "LocatedFilters"
-) -> SearchRequest:
-    """The request with docs, packs and places named as one home names them."""
-    filters = located.of(home)
-    return msgspec.structs.replace(
-        request,
-        doc_ids=filters.doc_ids,
-        packs=filters.packs,
-        linked_to=filters.linked_to,
-        links_from=filters.links_from,
-        sources=filters.sources,
-        since=filters.since,
-        until=filters.until,
-    )
-
-
 def _search_home(
     home: "OpenHome",
     request: SearchRequest,
@@ -275,7 +269,7 @@ def _search_home(
 
     if not has_docs(home, scope):
         return _no_hits(request, (NOTHING_HERE,))
-    request = _request_in(home, request, located)
+    request = located.request_in(home, request)
     if not is_alone:
         request = _all_pages(request, _reach(home, request))
     return _first_cut(home, home.searcher().search(request, home.scope(scope)), request.max_tokens)

@@ -28,7 +28,11 @@ def is_answerable(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> 
 
 
 def matches_filters(doc: Doc, filters: Filters) -> bool:
-    """Whether a doc meets every filter but those that name docs."""
+    """Whether a doc meets every filter but those that name docs, and none that leaves out."""
+    return _meets(doc, filters) and not any(_meets(doc, one) for one in filters.without)
+
+
+def _meets(doc: Doc, filters: Filters) -> bool:
     return (
         all(any(is_tag_within(tag, wanted) for tag in doc.tags) for wanted in filters.tags)
         and (not filters.kinds or docs.is_of_kind(doc, filters.kinds))
@@ -81,7 +85,7 @@ def readable_audiences(txn: ReadTxn, scope: Scope) -> tuple[Audience, ...]:
 
 
 def has_filters(request: Filters) -> bool:
-    """Whether a request filters docs itself, whatever its scope."""
+    """Whether a request says which docs it wants, whatever its scope and what it leaves out."""
     return any(getattr(request, name) for name in Filters.__struct_fields__)
 
 
@@ -138,11 +142,15 @@ def allowed_sources(
         )
         if idents
     ]
+    if filters.without and not limits:
+        limits.append(visible(txn, readable_audiences(txn, scope)))
     if not limits:
         return None
     first, *rest = limits
     # A single set is not copied.
-    return frozenset(first.intersection(*rest) if rest else first)
+    allowed = frozenset(first.intersection(*rest) if rest else first)
+    left_out = (allowed_sources(txn, one, scope, visible) for one in filters.without)
+    return allowed.difference(*filter(None, left_out))
 
 
 class AllowedSources:
@@ -159,7 +167,7 @@ class AllowedSources:
         wanted = (getattr(filters, name) for name in Filters.__struct_fields__)
         return self._once(
             txn,
-            (readable_audiences(txn, scope), *wanted),
+            (readable_audiences(txn, scope), *wanted, filters.without),
             lambda: allowed_sources(txn, filters, scope, self._of_audiences),
         )
 

@@ -258,7 +258,8 @@ class HomeLegs:
         """The hits of the lexical leg; terms are weighted as if `others` were in this home, too."""
         index = self.backends.lexical()
         # The indexes are split by audience, so that without filters the scope needs no other limit.
-        is_narrow = has_filters(query.request) or query.needles.are_there
+        request = query.request
+        is_narrow = has_filters(request) or request.without or query.needles.are_there
         is_filtered = query.scope.operator or is_narrow
         allowed = query.allowed_sources if is_filtered else None
         return gather(

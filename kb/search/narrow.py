@@ -41,24 +41,34 @@ def narrowed(
             )
         nos = holding if nos is None else nos & holding
     limits: list[frozenset[int]] = []
-    for title in needles.titles:
-        limits.append(index.holders(title_holders(title), "source_no", audiences))
-        if not limits[-1]:
+
+    def titled(title: str) -> frozenset[int]:
+        holding = index.holders(title_holders(title), "source_no", audiences)
+        if not holding:
             warnings.append(f"no doc has {_short(title)} in its title")
-    left_out = frozenset[int]().union(
+        return holding
+
+    limits += map(titled, needles.titles)
+    has_word = frozenset[int]().union(
         *(index.holders(phrase_holders(word), "source_no", audiences) for word in needles.without)
     )
+    left_out = has_word.union(*map(titled, needles.other_titles))
     with store.read() as txn:
-        if needles.places:
-            visible = sources_of_audiences(txn, tuple(audiences))
-            limits.append(_in_places(txn, needles.places) & visible)
-            if not limits[-1]:
-                named = " or ".join(map(_short, needles.places))
+
+        def placed(*places: str) -> frozenset[int]:
+            holding = _in_places(txn, places) & sources_of_audiences(txn, tuple(audiences))
+            if not holding:
+                named = " or ".join(map(_short, places))
                 warnings.append(f"no doc has {named} as its name or in its path")
+            return holding
+
+        if needles.places:
+            limits.append(placed(*needles.places))
+        left_out = left_out.union(*map(placed, needles.other_places))
         if left_out:
             limits.append(sources_of_audiences(txn, tuple(audiences)) - left_out)
-            named = ", ".join(map(_short, needles.without))
-            warnings.append(f"without what has: {named}")
+    if has_word:
+        warnings.append(f"without what has: {', '.join(map(_short, needles.without))}")
     sources = limits[0].intersection(*limits[1:]) if limits else None
     return Narrowing(nos=nos, sources=sources, warnings=tuple(warnings))
 

@@ -1,4 +1,4 @@
-"""Which words of a query say more than what is looked for? `-word`, `"a phrase"`, `tag:x`. Pure.
+"""Which words of a query say more than what is looked for? `-word`, `"a phrase"`, `-tag:x`. Pure.
 
 Whatever is not an operator is text, so that no query is an error.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 import msgspec
 from msgspec import Struct
 
-from kb.model.search import Filters, WantedKind
+from kb.model.search import NO_FILTERS, Filters, WantedKind
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -19,12 +19,12 @@ _OPERATORS_MAX: Final = 32
 _WORD: Final = r'[^\s"]{1,400}'
 _QUOTED: Final = r'"(?P<quoted>[^"]{1,400})"'
 _FILTER: Final = (
-    r"(?<!\S)(?P<field>tag|source|kind|version|since|until|from|to):"
+    r"(?<!\S)(?P<sign>-?)(?P<field>tag|source|kind|version|since|until|from|to):"
     rf"(?:{_QUOTED}|(?P<word>{_WORD}))(?!\S)"
 )
 # Behind a closing quote the mark that ends a sentence may stand.
 _NEEDLE: Final = (
-    rf"(?<!\S)(?P<sign>-|title:|source:|)"
+    rf"(?<!\S)(?P<sign>-?(?:title|source):|-|)"
     rf"(?:{_QUOTED}(?=[?!.,;:)]*(?:\s|\Z))|(?<=[-:])(?P<word>{_WORD})(?!\S))"
 )
 # Options, as in `tar -x`, and numbers are no words to be left out.
@@ -44,40 +44,56 @@ class Needles(Struct, frozen=True, kw_only=True):
     """The title of each doc must have the words of all of them."""
     places: tuple[str, ...] = ()
     """Names of files and folders, of which one must be, or hold, each doc."""
+    other_titles: tuple[str, ...] = ()
+    """No doc is wanted whose title has the words of one of them."""
+    other_places: tuple[str, ...] = ()
+    """Names of files and folders, of which none may be, or hold, a doc."""
 
     @property
     def are_there(self) -> bool:
         """Whether it asks for anything but text."""
-        return bool(self.phrases or self.without or self.titles or self.places)
+        narrowing = self.phrases or self.titles or self.places
+        return bool(narrowing or self.without or self.other_titles or self.other_places)
 
 
 def split_filters(query: str, filters: Filters, today: "dt.date") -> tuple[str, Filters]:
     """A query without its filters (`tag:`, `kind:`, dates, people and so on), and these.
 
-    They narrow `filters`, whose dates are dates. A kind or a date that is none is text, and a
-    source that is named in part stays. Where nothing else stands in a query all of it is also its
-    text.
+    They narrow `filters`, whose dates are dates, and each with a minus leaves out what it would
+    let through by itself. A kind or a date that is none is text, and a source that is named in
+    part stays. Where nothing else stands in a query all of it is also its text.
     """
     found: dict[str, list[str]] = {}
+    without: list[Filters] = []
     pieces: list[str] = []
     at = 0
     for match in _first(re.finditer(_FILTER, query)) if ":" in query else ():
         value = (match["quoted"] or match["word"]).strip()
         if not _is_valid(match["field"], value, today):
             continue
-        found.setdefault(match["field"], []).append(value)
+        if match["sign"]:
+            without.append(_narrowed(NO_FILTERS, {match["field"]: [value]}, today))
+        else:
+            found.setdefault(match["field"], []).append(value)
         pieces.append(query[at : match.start()])
         at = match.end()
     if not pieces:
         return query, filters
     text = _joined([*pieces, query[at:]])
-    return (text if _has_words(needles(text).text) else query), _narrowed(filters, found, today)
+    filters = _narrowed(filters, found, today)
+    if without:
+        from kb.model.left_out import QueryFilters
+
+        fields = {name: getattr(filters, name) for name in Filters.__struct_fields__}
+        filters = QueryFilters(**fields, without=tuple(without))
+    return (text if _has_words(needles(text).text) else query), filters
 
 
 def needles(query: str) -> Needles:
-    """The text of a query and what else it asks for: `"a phrase"`, `-word`, `title:`, `source:`.
+    """The text of a query and what else it asks for: `"a phrase"`, `-word`, `-title:`, `source:`.
 
-    Where nothing else is left to look for, it is the title or the source, or else all of it.
+    Where nothing else is left to look for, it is the title or the source, or else all of it; then
+    `-word` is text alone.
     """
     found: dict[str, list[str]] = {}
     pieces: list[str] = []
@@ -96,14 +112,15 @@ def needles(query: str) -> Needles:
     text = _joined([*pieces, query[at:]]) if pieces else query
     if not _has_words(text):
         text = " ".join((*found.get("title:", ()), *found.get("source:", ())))
-    if not text:
-        return Needles(text=query)
+    left_out = [] if not text else found.get("-", [])
     return Needles(
-        text=text,
+        text=text or query,
         phrases=tuple(found.get("", ())),
-        without=tuple(found.get("-", ())),
+        without=tuple(left_out),
         titles=tuple(found.get("title:", ())),
         places=tuple(found.get("source:", ())),
+        other_titles=tuple(found.get("-title:", ())),
+        other_places=tuple(found.get("-source:", ())),
     )
 
 

@@ -67,6 +67,7 @@ QUERIES: tuple[dict[str, Any], ...] = (
     {"query": "tea notes", "boost_entities": ("@ann", "#hush")},
     {"query": "green tea kettle project", "max_tokens": 60},
     {"query": "garden of tea", "explain": True},
+    {"query": "tea -tag:hush -source:carol -title:coffee -kind:note", "explain": True},
 )
 # The long campaign; `make test-access`.
 SEEDS = (1, 2, 3, 4)

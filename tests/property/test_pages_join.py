@@ -111,6 +111,7 @@ def requests(rng: random.Random) -> Iterator[tuple[search.ShownSearch, Scope]]:
         {"boost_entities": ("#tag1",), "sort": "date", "min_score": 0.2},
         {"kinds": ("file",), "require_entities": ("#tag2",)},
         {"query": "Copy"},
+        {"query": "boiler harbour -title:copy -source:3 -source:7.md -from:ada -until:2026-04"},
     ]
     for mode in MODES:
         for limits in narrow:

@@ -151,6 +151,34 @@ def test_what_both_hold_is_the_first_homes(make: Make) -> None:
         assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
 
 
+@pytest.mark.parametrize("models", ["one", "two"])
+def test_a_minus_holds_in_each_home(make: Make, models: str) -> None:
+    """A copy that is left out hides no other home's, as with a filter that lets it not through."""
+    one, other = make("one"), make("other")
+    if models == "two":
+        other.embedder = HashingEmbedder(32)
+        other.dense.close()
+        other.dense = type(other.dense)(
+            other.paths.index / "other", other.embedder.fingerprint, other.embedder.dim
+        )
+    one.give("boiler.md", BOILER, tags=("journal",))
+    other.give("boiler.md", BOILER)
+    one.give("own.md", "# Own\n\nThe boiler hums.")
+    other.give("old/theirs.md", "# Theirs\n\nThe boiler whistles.", tags=("journal/old",))
+    for mode in MODES:
+        every = ask("boiler", one, other, mode=mode)
+        assert sorted(titles(every)) == ["Boiler", "Own", "Theirs"]
+        left = ask("boiler -tag:journal", one, other, mode=mode)
+        spaces = {hit.title: hit.source_space for hit in left.hits}
+        assert spaces == {"Boiler": "user", "Own": "project"}
+        assert titles(ask("boiler -kind:file", one, other, mode=mode)) == []
+        placed = ask("boiler -source:/notes/old -title:own", one, other, mode=mode)
+        assert titles(placed) == ["Boiler"]
+    assert left.warnings == ()
+    (hint,) = ask("boiler -tag:journl", one, other).warnings
+    assert hint == "no doc has the tag 'journl'; did you mean 'journal' or 'journal/old'?"
+
+
 def test_a_budget_joins_neighbours_within_each_home(make: Make) -> None:
     """A budget is one for all; a hit grows by the chunks beside it in its own home."""
     one, other = make("one"), make("other")
