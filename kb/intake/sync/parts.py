@@ -95,11 +95,11 @@ class Attachments:
         options, reads = structs.replace(export.ingest_options, title=None), reads_as_before()
         with self._store.read() as txn:
             for doc in docs.parts_of(txn, export.lsid):
-                file = records.get(doc.place)
+                record = records.get(doc.place)
                 if (
-                    file is not None
-                    and doc.source == part_source(export.source, file.key)
-                    and self._ingestor.is_level(doc, sha256_hex(file.data), options, reads)
+                    record is not None
+                    and doc.source == part_source(export.source, record.key)
+                    and self._ingestor.is_level(doc, sha256_hex(record.data), options, reads)
                 ):
                     level.add(doc.place)
         self._tally.part("records", "unchanged", len(level))
