@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kb.errors import OCR_INSTALL, HeldBack, ItemsFailed, UsageError
+from kb.errors import OCR_INSTALL, ItemsFailed, UsageError
 from kb.home.opening import HomePaths
 from kb.operations import add
 from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
@@ -15,7 +15,7 @@ from kb.operations.work import workers_if
 from kb_cli.answering import server_of
 from kb_cli.home import homes_of, open_app, settings_of
 from kb_cli.output import clean, confirm, many, print_json, warn
-from kb_cli.parts import tell_parts
+from kb_cli.parts import held_back, tell_parts, tell_problem
 from kb_cli.words import text
 from kb_cli.work import drain, progress_bar
 
@@ -142,7 +142,7 @@ def _judge(report: "AddResult") -> None:
     if parts := " and ".join(many(count, noun) for noun, count in failed.items() if count):
         raise ItemsFailed(f"{parts} failed")
     if report.hold_back_reason:
-        raise HeldBack(f"{report.hold_back_reason}; if that is right, add --accept-deletions")
+        raise held_back(sum(problem.outcome == "held_back" for problem in report.problems), "file")
 
 
 def _ask(ctx: click.Context, request: AddRequest, sources: tuple[str, ...]) -> None:
@@ -281,7 +281,7 @@ def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
         quiet = []
     _tell_pictures(report)
     for problem in (*loud, *(quiet if verbose else quiet[:_SHOWN_MAX])):
-        warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
+        tell_problem(problem)
     if len(quiet) > _SHOWN_MAX and not verbose:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")
 

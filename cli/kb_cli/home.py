@@ -143,11 +143,10 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
 
     os.umask(0o077)
     home, settings = home_of(ctx)
-    if not create:
-        _tell_missing(ctx, home)
     with trusting_new_store(home, trust_list()) if create else contextlib.nullcontext():
         app = App.open(home, settings, create=create)
     ctx.call_on_close(app.close)
+    _tell_missing(ctx, app)
     return app
 
 
@@ -157,7 +156,7 @@ def open_standing(ctx: click.Context) -> "App":
     It makes no home at a place that the user named and where nothing is: that may be mistyped.
     """
     home, _ = home_of(ctx)
-    return open_app(ctx, create=not _is_missing(ctx, home))
+    return open_app(ctx, create=_begins_unasked(ctx, home))
 
 
 def open_to_read(ctx: click.Context) -> "App":
@@ -173,9 +172,9 @@ def open_to_read(ctx: click.Context) -> "App":
     if not choice.decision(home).store:
         home = choice.stand_in(home)
         choice.check_counts(home)
-    _tell_missing(ctx, home)
     app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
+    _tell_missing(ctx, app)
     return app
 
 
@@ -211,8 +210,6 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     homes = homes_of(ctx)
     if create or leads:
         make_store(homes[0].home, lambda home: _settings_here(ctx, home))
-    else:
-        _tell_missing(ctx, homes[0].home)
     spaces = Spaces.open(
         homes,
         lambda home: _settings_here(ctx, home),
@@ -220,18 +217,24 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
         texts=_texts_beside(ctx),
     )
     ctx.call_on_close(spaces.close)
+    _tell_missing(ctx, spaces.first)
     return spaces
 
 
-def _is_missing(ctx: click.Context, home: Path) -> bool:
-    """Whether the user named a home, and nothing is there."""
+def _begins_unasked(ctx: click.Context, home: Path) -> bool:
+    """Whether there is a place for a home: a folder that is there, or that nobody named.
+
+    A database has none until a home is made in it: its name may be mistyped.
+    """
+    if HomePaths(home).database is not None:
+        return False
     named = ctx.obj["home"] or os.environ.get("KB_HOME")
-    return bool(named) and HomePaths(home).database is None and not home.is_dir()
+    return not named or home.is_dir()
 
 
-def _tell_missing(ctx: click.Context, home: Path) -> None:
-    if _is_missing(ctx, home):
-        warn(f"there is no home at {home} yet")
+def _tell_missing(ctx: click.Context, app: "App") -> None:
+    if not app.is_made and not _begins_unasked(ctx, app.paths.root):
+        warn(f"there is no home at {app.paths.shown} yet")
 
 
 def _texts_beside(ctx: click.Context) -> "Topics | None":

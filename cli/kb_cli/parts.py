@@ -1,11 +1,14 @@
-"""What became of mails, attachments and records, which are counted apart from their files."""
+"""What became of mails, attachments and records, and of sources that did not come level."""
 
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from kb.errors import HeldBack
+from kb_cli.output import many, warn
+
 if TYPE_CHECKING:
-    from kb.operations.add import AddResult
+    from kb.operations.add import AddProblem, AddResult
     from kb.operations.sync import SourceResult
 
 _COUNTS: Final = (
@@ -28,3 +31,14 @@ def tell_parts(report: "AddResult | SourceResult") -> None:
         ]
         if parts:
             click.echo(f"{name}: {', '.join(parts)}")
+
+
+def tell_problem(problem: "AddProblem") -> None:
+    """What is wrong with one source, as a warning."""
+    warn(f"{problem.outcome.replace('_', ' ')}: {problem.source}: {problem.reason}")
+
+
+def held_back(count: int, noun: str) -> HeldBack:
+    """The error that ends a command where docs of vanished sources stay."""
+    what = many(count, noun)
+    return HeldBack(f"removals of {what} held back; if they are right, add --accept-deletions")

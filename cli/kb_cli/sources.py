@@ -7,7 +7,7 @@ import click
 from kb.operations import sources
 from kb.operations.sources import CurrentSource
 from kb_cli.home import open_app, open_to_read
-from kb_cli.output import clean, print_json, warn
+from kb_cli.output import clean, many, print_json, warn
 
 
 @click.group(name="sources", invoke_without_command=True)
@@ -46,7 +46,11 @@ def _state(source: CurrentSource) -> str:
     if source.last_error:
         again = f"; next try {_moment(source.next_try_ms)}" if source.next_try_ms else ""
         return f"failed: {source.last_error}{again}"
-    return f"synced {_moment(source.synced_ms)}" if source.synced_ms else "never synced"
+    state = f"synced {_moment(source.synced_ms)}" if source.synced_ms else "never synced"
+    if source.files_failed:
+        noun = "page" if source.kind in ("site", "feed") else "file"
+        state += f"; {many(source.files_failed, noun)} could not be taken in"
+    return state
 
 
 def _moment(at_ms: int) -> str:

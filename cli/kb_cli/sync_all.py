@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kb.errors import HeldBack, ItemsFailed
+from kb.errors import ItemsFailed
 from kb.operations import sync
 from kb.operations.jobs import jobs_left
 from kb.operations.sync import SyncRequest
 from kb.operations.work import workers_if
 from kb_cli.home import open_app, open_standing
 from kb_cli.output import clean, many, print_json, warn
-from kb_cli.parts import tell_parts
+from kb_cli.parts import held_back, tell_parts, tell_problem
 from kb_cli.work import drain, progress_bar
 
 if TYPE_CHECKING:
@@ -73,15 +73,19 @@ def _run(app: "App", request: SyncRequest, *, loud: bool) -> "SyncResult":
 def tell(line: "SourceResult") -> None:
     """What became of one source, in a line, and what went wrong in it."""
     parts = [f"{getattr(line, name):,} {name}" for name in _COUNTS if getattr(line, name)]
-    outcome = line.outcome.replace("_", " ")
-    click.echo(clean(f"{line.location}: {', '.join((outcome, *parts))}"))
+    files_held = sum(problem.outcome == "held_back" for problem in line.problems)
+    outcome = str(line.outcome)
+    if line.outcome == "held_back":
+        # Whatever else there was to do is done, and counted.
+        outcome = "removals held back" if line.reason else "synced"
+    held = [f"removals of {many(files_held, 'file')} held back"] if files_held else []
+    click.echo(clean(f"{line.location}: {', '.join((outcome, *parts, *held))}"))
     tell_parts(line)
     if line.reason:
-        named = line.reason.startswith(line.location)
-        warn(line.reason if named else f"{line.location}: {line.reason}")
+        warn(f"{line.location}: {line.reason}")
     for problem in line.problems:
         if problem.outcome != "skipped":
-            warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
+            tell_problem(problem)
 
 
 def judge(report: "SyncResult") -> None:
@@ -89,8 +93,7 @@ def judge(report: "SyncResult") -> None:
     held = [line for line in report.sources if line.outcome == "held_back"]
     failed = [line for line in report.sources if line.outcome == "failed"]
     if held:
-        what = many(len(held), "source")
-        raise HeldBack(f"{what} held back; if the deletions are right, add --accept-deletions")
+        raise held_back(len(held), "source")
     parts = report.mails.failed + report.attachments.failed + report.records.failed
     if failed or report.failed or parts:
         raise ItemsFailed(f"{_failures(len(failed), report.failed, parts)} failed")

@@ -49,6 +49,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     """Wall clock; after a failure kb tries it again no earlier."""
     failures: int = 0
     last_error: str | None = None
+    files_failed: int = 0
+    """How many of its files or pages the last sync could not take in."""
     gone_since_ms: int | None = None
     holder: str = ""
     """The process that is syncing it."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import UsageError
-from kb.intake.sync.report import AddReport
+from kb.intake.sync.report import AddReport, SourceProblem
 from kb.model import doc
 from kb.model.source import is_repository
 
@@ -25,6 +25,8 @@ Visibility = doc.Visibility
 VISIBILITIES: Final = doc.VISIBILITIES
 AddResult = AddReport
 """What became of every source that was seen."""
+AddProblem = SourceProblem
+"""A source that was not taken in, or not completely."""
 
 
 class AddRequest(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from kb.operations.table import HELP, LEARN, TOOLS
 from kb.serve.executor import InlineExecutor
 from kb.serve.http_reply import JSON, Refusal, Reply
 from kb.serve.http_routes import Caller, Message, Route, Served, has_model
-from kb.serve.mcp import check_installed, make_server
+from kb.serve.mcp import check_installed, make_server, refusal_of
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -92,7 +92,14 @@ def _answered(served: Served, message: Message, caller: Caller) -> Reply:
     except KbError as error:
         raise Refusal(501, "not_installed", str(error)) from error
     import anyio
+    from mcp import types
 
+    try:
+        types.jsonrpc_message_adapter.validate_json(message.body, by_name=False)
+    except ValueError as error:
+        # The protocol's transport answers in one of its versions that parameters are wrong.
+        refusal = refusal_of(error).model_dump_json(by_alias=True, exclude_unset=True)
+        return Reply(status=400, body=refusal.encode(), media=JSON)
     # What it says may quote a message; what is to be said of a request, the gate says.
     quiet = logging.getLogger("mcp")
     quiet.propagate = False

@@ -44,6 +44,21 @@ def check_installed() -> None:
         raise KbError(detail) from error
 
 
+def refusal_of(error: Exception) -> "types.JSONRPCError":
+    """The answer to what is no message, by what its reading raised; nothing of it is repeated."""
+    from mcp import types
+    from pydantic import ValidationError
+
+    is_json = isinstance(error, ValidationError) and not any(
+        fault["type"] == "json_invalid" for fault in error.errors()
+    )
+    code, message = types.PARSE_ERROR, "Parse error: it is not JSON"
+    if is_json:
+        code, message = types.INVALID_REQUEST, "Invalid Request: it is no message of JSON-RPC 2.0"
+    said = types.ErrorData(code=code, message=message)
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=said)
+
+
 def make_server(
     spaces: Spaces,
     scope: Scope,

@@ -1,10 +1,15 @@
 """A server on standard input and output, for one client, which started it."""
 
 import threading
+from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from kb.serve.mcp import refusal_of
+
 if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectSendStream
     from mcp.server import Server
+    from mcp.shared.message import SessionMessage
 
 _END_S: Final = 0.5
 
@@ -42,12 +47,34 @@ class StdioServer(threading.Thread):
             raise self._fault
 
     async def _answer(self) -> None:
+        import anyio
         from mcp.server.stdio import stdio_server
 
         options = self._server.create_initialization_options()
+        passing, passed = anyio.create_memory_object_stream["SessionMessage | Exception"]()
         try:
-            async with stdio_server() as (incoming, outgoing):
-                await self._server.run(incoming, outgoing, options)
+            async with (
+                stdio_server() as (incoming, outgoing),
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(_pass_messages, incoming, passing, outgoing.send)
+                await self._server.run(passed, outgoing, options)
         except* BrokenPipeError:
             # The client left without closing our input first; that is its right.
             pass
+
+
+async def _pass_messages(
+    incoming: "AsyncIterable[SessionMessage | Exception]",
+    passing: "MemoryObjectSendStream[SessionMessage | Exception]",
+    answer: "Callable[[SessionMessage], Awaitable[None]]",
+) -> None:
+    """Hand on the messages, and answer each line that is none: the protocol's server drops it."""
+    from mcp.shared.message import SessionMessage
+
+    async with passing:
+        async for line in incoming:
+            if isinstance(line, Exception):
+                await answer(SessionMessage(refusal_of(line)))
+            else:
+                await passing.send(line)

@@ -3,6 +3,7 @@
 # Long because each change of a doc keeps its facets and its audience level with it.
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import Final, get_args
 
 import msgspec
@@ -32,6 +33,7 @@ from kb.store.records import (
 )
 
 _CANDIDATES_SHOWN: Final = 4
+_PARTS_AT_ONCE: Final = 256
 _YEAR: Final = 4
 _SOURCE: Final = b"source\0"
 _ADDRESSES: Final = (_SOURCE + b"http://", _SOURCE + b"https://", _SOURCE + b"git+")
@@ -280,10 +282,10 @@ def is_dated(date: str | None, filters: Filters) -> bool:
 
 def parts_of(txn: ReadTxn, file: Lsid) -> Iterator[Doc]:
     """The active docs inside a file, such as the mails of a mailbox and their attachments."""
-    for number in with_facet(txn, "part_of", file):
-        doc = latest(txn, number)
-        if doc is not None:
-            yield doc
+    numbers = with_facet(txn, "part_of", file)
+    while batch := list(islice(numbers, _PARTS_AT_ONCE)):
+        expect_latest(txn, batch)
+        yield from filter(None, (latest(txn, number) for number in batch))
 
 
 def with_person(txn: ReadTxn, name: str, wanted: str) -> set[SourceNo]:

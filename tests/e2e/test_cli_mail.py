@@ -116,16 +116,28 @@ def test_many_that_vanish_are_held_back(tmp_path: Path) -> None:
     write(box, map(mail, range(30)))
     home.run("add", box.parent)
     write(box, map(mail, range(5)))
-    for _ in range(2):
+    (box.parent / "b.txt").write_text("Something else.")
+    for rest in ("1 added, 1 unchanged", "2 unchanged"):
         held = home.run("sync-all", "--interval-min", "0")
         assert held.code == 6
-        assert "25 of 30 docs have vanished" in held.err
-        assert len(rows(home)) == 30
+        line = f"{box.parent}: synced, {rest}, removals of 1 file held back"
+        assert held.out.splitlines()[0] == line
+        assert held.err == (
+            f"kb: held back: {box}: 25 of 30 docs have vanished\n"
+            "kb: removals of 1 source held back; if they are right, add --accept-deletions\n"
+        )
+        assert len(rows(home)) == 31
+    named = home.run("add", box)
+    assert named.code == 6
+    assert named.err == (
+        f"kb: held back: {box}: 25 of 30 docs have vanished\n"
+        "kb: removals of 1 file held back; if they are right, add --accept-deletions\n"
+    )
+    assert f"failed: {box}: 25 of 30 docs have vanished" in home.run("sources").out
     accepted = home.run("sync-all", "--interval-min", "0", "--accept-deletions", "--json")
     assert counts(accepted) == {"unchanged": 5, "removed": 25}
-    assert len(rows(home)) == 5
+    assert len(rows(home)) == 6
     box.unlink()
-    (box.parent / "b.txt").write_text("Something else.")
     gone = home.run("sync-all", "--interval-min", "0")
     assert (gone.code, len(rows(home))) == (0, 1)
 

@@ -104,6 +104,17 @@ def test_work_left_by_one_machine_is_done_by_another(node: Node, other: Node, no
     assert stats["ledger"] == {"indexing_complete": 3}
 
 
+def test_a_mistyped_home_is_not_made(node: Node) -> None:
+    """Commands on what is there say that nothing is; `kb stats` does, too. `kb add` makes it."""
+    commands = {("sync-all",): 0, ("worker", "--drain"): 0, ("worker",): 2, ("stats",): 0}
+    for command, code in (*commands.items(), *commands.items()):
+        ran = node.run(*command)
+        assert ran.code == code, ran.err
+        assert ran.err.startswith(f"kb: there is no home at {node.home} yet\n"), command
+    assert node.run("init").out.splitlines()[0] == f"{node.home}: made"
+    assert "no home" not in node.run("worker", "--drain").err
+
+
 def test_caches_are_of_one_home(node: Node, postgres: PostgresServer, notes: Path) -> None:
     """A home that is gone is not taken for an empty one, nor its caches for those of a new one."""
     assert node.run("add", notes).code == 0

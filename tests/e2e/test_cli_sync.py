@@ -115,6 +115,21 @@ def test_one_failing_source_is_3_and_the_rest_go_on(
     assert len(site.requests) == asked
 
 
+def test_files_that_cannot_be_taken_in_are_counted(home: SyncedHome, folder: Path) -> None:
+    """By `kb sources`, as of the last sync, until they are mended; `kb doctor` finds nothing."""
+    home.run("add", "-r", folder)
+    (folder / "torn.pdf").write_bytes(b"%PDF-1.4 and no more")
+    for _ in range(2):
+        assert home.sync().code == 3
+        assert home.run("sources").out.endswith("; 1 file could not be taken in\n")
+        (source,) = home.run("sources", "--json").json["sources"]
+        assert (source["files_failed"], source["last_error"]) == (1, None)
+        assert "torn" not in home.run("doctor").out
+    (folder / "torn.pdf").unlink()
+    assert home.sync().code == 0
+    assert "taken in" not in home.run("sources").out
+
+
 def test_held_back_is_6_until_accepted(home: SyncedHome, folder: Path) -> None:
     """A folder that lost its docs says so at each run; --accept-deletions goes on."""
     home.run("add", "-r", folder)
@@ -123,7 +138,8 @@ def test_held_back_is_6_until_accepted(home: SyncedHome, folder: Path) -> None:
     for _ in range(2):
         ran = home.sync()
         assert ran.code == 6
-        assert "11 of 12 docs have vanished" in ran.err
+        assert ran.out == f"{folder}: removals held back, 1 unchanged\n"
+        assert ran.err.startswith(f"kb: {folder}: 11 of 12 docs have vanished; if its files")
         assert "--accept-deletions" in ran.err
     assert len(home.ids()) == 12
     assert home.sync("--accept-deletions").code == 0

@@ -57,6 +57,34 @@ def test_it_ends_when_its_input_does(fresh: Home, options: tuple[str, ...]) -> N
     assert fresh.run("check").code == 0
 
 
+def test_what_is_no_message_is_answered(fresh: Home) -> None:
+    """By an error without an id, before the first request as after it; the others go on."""
+    lines = ["no message", "[" * 5000, "[]", '{"jsonrpc": "2.0", "id": 2, "method": 5}']
+    codes = [-32700, -32700, -32600, -32600]
+    ping = json.dumps({"jsonrpc": "2.0", "id": 3, "method": "ping"})
+    with subprocess.Popen(
+        fresh.argv("mcp"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=surroundings(),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for first in (json.dumps(INITIALIZE), ping):
+            process.stdin.write("".join(f"{line}\n" for line in (*lines, first)))
+            process.stdin.flush()
+            *refused, answer = [json.loads(process.stdout.readline()) for _ in (*lines, first)]
+            assert [(one["id"], one["error"]["code"]) for one in refused] == [
+                (None, code) for code in codes
+            ]
+            assert answer["id"] in (1, 3)
+            assert "result" in answer
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out, err) == (0, "", "")
+
+
 def test_a_client_that_reads_no_more_ends_it(fresh: Home) -> None:
     """With a message that it sends after that; nothing is said of a defect."""
     asked = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}) + "\n"

@@ -49,6 +49,7 @@ OWNERS = {
     "httpcore": "kb/intake/sync",
     "platformdirs": "kb/model",
     "mcp": "kb/serve",
+    "pydantic": "kb/serve",
     "anyio": "kb/serve",
     "uvicorn": "kb/serve",
     "h11": "kb/serve",

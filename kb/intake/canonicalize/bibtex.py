@@ -16,7 +16,7 @@ from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.reference import (
     ENTRY_CHARS_MAX,
     DamagedEntry,
-    Reference,
+    LibraryEntry,
     as_date,
     as_people,
     as_tags,
@@ -90,7 +90,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
         EmptySource: there is no text in it.
     """
     decoded, warning = decode_text(data, (charset,) if charset else ())
-    scanner = _Scanner(clean_text(decoded))
+    scanner = _BibtexReader(clean_text(decoded))
     entries = list(scanner.entries())
     if not entries and not scanner.damaged:
         return plain.read(data, name, charset)
@@ -106,7 +106,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     )
 
 
-class _Scanner:
+class _BibtexReader:
     """Goes through a library once, entry by entry."""
 
     def __init__(self, text: str) -> None:
@@ -297,7 +297,7 @@ def _closing(text: str, at: int, limit: int, braces: re.Pattern[str]) -> int:
     raise _Damage
 
 
-def _reference(entry: _Entry) -> Reference:
+def _reference(entry: _Entry) -> LibraryEntry:
     fields = {name: _said(name, value) for name, value in entry.fields.items()}
     title = ": ".join(filter(None, (fields.get("title", ""), fields.get("subtitle", ""))))
     authors, editors = (_people(entry.fields.get(name, "")) for name in ("author", "editor"))
@@ -314,7 +314,7 @@ def _reference(entry: _Entry) -> Reference:
     ]
     doi = doi_of(fields.get("doi", ""))
     work = work_key(title, date or "", *(authors or editors))
-    return Reference(
+    return LibraryEntry(
         title=one_line(title),
         people=authors or editors,
         date=date,

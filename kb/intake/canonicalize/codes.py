@@ -24,7 +24,7 @@ class _Profile(Struct):
     display_name: str | None = None
 
 
-class _Named(Struct):
+class _CodeOwner(Struct):
     id: str
     name: str | None = None
     real_name: str | None = None
@@ -36,7 +36,7 @@ def names_in(files: Iterable[bytes]) -> dict[str, str]:
     names: dict[str, str] = {}
     for data in files:
         try:
-            items = msgspec.json.decode(data, type=list[_Named])
+            items = msgspec.json.decode(data, type=list[_CodeOwner])
         except (msgspec.DecodeError, RecursionError):
             continue
         for item in items[:_NAMED_MAX]:

@@ -32,7 +32,7 @@ _DAY: Final = re.compile(r"(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?(?![\d])",
 _DOI: Final = re.compile(r"10\.\d{4,9}/\S{1,200}", re.ASCII)
 
 
-class Reference(Struct, frozen=True, kw_only=True):
+class LibraryEntry(Struct, frozen=True, kw_only=True):
     """An entry of a library."""
 
     title: str = ""
@@ -62,7 +62,7 @@ class DamagedEntry(Struct, frozen=True, kw_only=True):
 
 
 def library(
-    references: Sequence[Reference],
+    references: Sequence[LibraryEntry],
     damaged: Sequence[DamagedEntry],
     remarks: Iterable[str],
     *,
@@ -103,7 +103,9 @@ def library(
     return structs.replace(whole, attachments=records, rest="\n\n".join(rest))
 
 
-def _records(references: Iterable[Reference], mime: str, ending: str) -> tuple[AttachedFile, ...]:
+def _records(
+    references: Iterable[LibraryEntry], mime: str, ending: str
+) -> tuple[AttachedFile, ...]:
     """Each entry under the first of its keys that no entry before it has."""
     records: dict[str, AttachedFile] = {}
     for reference in references:
@@ -120,7 +122,7 @@ def _short(key: str) -> str:
     return key if len(key) <= KEY_CHARS_MAX else digest_key(key.encode("utf-8", "replace"))
 
 
-def _blocks(reference: Reference, is_only: bool) -> Iterable[str]:
+def _blocks(reference: LibraryEntry, is_only: bool) -> Iterable[str]:
     title = reference.title or next(iter(reference.keys), "") or "Untitled"
     yield heading(1 if is_only else 2, title)
     yield ", ".join(reference.people)

@@ -14,7 +14,7 @@ from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.reference import (
     ENTRY_CHARS_MAX,
     DamagedEntry,
-    Reference,
+    LibraryEntry,
     as_date,
     as_people,
     as_tags,
@@ -50,13 +50,13 @@ _NAMES: Final = {
 _SAID: Final = frozenset((*_TITLES[:3], *_AUTHORS, *_EDITORS, "KW", *_TEXTS, "ER"))
 
 
-class _Line(Struct, frozen=True, kw_only=True):
+class _TaggedLine(Struct, frozen=True, kw_only=True):
     tag: str
     value: str
 
 
 class _Found(Struct, frozen=True, kw_only=True):
-    lines: tuple[_Line, ...]
+    lines: tuple[_TaggedLine, ...]
     text: str
 
 
@@ -96,7 +96,7 @@ def _references(text: str, damaged: list[DamagedEntry], remarks: list[str]) -> I
             name = next((parts[0] for tag, parts in lines if tag in _TITLES), "")
             damaged.append(DamagedEntry(name=one_line(name, chars_max=60), line=begin, text=whole))
         else:
-            read = tuple(_Line(tag=tag, value="\n".join(parts)) for tag, parts in lines)
+            read = tuple(_TaggedLine(tag=tag, value="\n".join(parts)) for tag, parts in lines)
             yield _Found(lines=read, text=f"{whole.strip()}\n")
         lines.clear()
         written.clear()
@@ -118,7 +118,7 @@ def _references(text: str, damaged: list[DamagedEntry], remarks: list[str]) -> I
     yield from taken()
 
 
-def _reference(found: _Found) -> Reference:
+def _reference(found: _Found) -> LibraryEntry:
     def values(tags: Sequence[str]) -> list[str]:
         lines = (line for tag in tags for line in found.lines if line.tag == tag)
         return [said for line in lines if (said := as_text(line.value))]
@@ -138,7 +138,7 @@ def _reference(found: _Found) -> Reference:
     ids = values(("ID",))
     keyword_lines = [line.value for line in found.lines if line.tag == "KW"]
     people = authors or editors
-    return Reference(
+    return LibraryEntry(
         title=one_line(title),
         people=people,
         date=date,

@@ -308,8 +308,8 @@ def _held_back(origin: Origin, vanished: int, known_count: int) -> str | None:
     if vanished and vanished == known_count:
         came = "1 doc" if known_count == 1 else f"{known_count:,} docs"
         own, doubt = ("files", "right") if origin.kind == "repository" else ("pages", "down")
-        return f"{origin.location} has none of its {own}, but {came} came from it; is it {doubt}?"
-    return hold_back_reason(origin.location, None, known_count - vanished, vanished, known_count)
+        return f"it has none of its {own}, but {came} came from it; is it {doubt}?"
+    return hold_back_reason(None, known_count - vanished, vanished, known_count)
 
 
 def _last_pass(origin: Origin) -> int:

@@ -78,9 +78,27 @@ class Ingestor:
         `reads_as_before` is as for `unchanged`.
         """
         doc = docs.latest_of(txn, request_lsid)
-        if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
+        if doc is None or not self.is_level(doc, raw_sha256, ingest_options, reads_as_before):
             return None
-        return doc if reads_as_before(doc) and _matches_options(doc, ingest_options) else None
+        return doc
+
+    def is_level(
+        self,
+        doc: Doc,
+        raw_sha256: str,
+        ingest_options: IngestOptions,
+        reads_as_before: Callable[[Doc], bool],
+    ) -> bool:
+        """Whether a doc is active and has these bytes and options: nothing to parse.
+
+        `reads_as_before` is as for `unchanged`.
+        """
+        return (
+            doc.status == "active"
+            and doc.raw_sha256 == raw_sha256
+            and reads_as_before(doc)
+            and _matches_options(doc, ingest_options)
+        )
 
     def stage(self, request: IngestRequest) -> StagedDoc:
         """Write the raw bytes and the markdown, durably; nothing else changes.

@@ -105,7 +105,7 @@ class RereadHandler:
                 queue.finish(txn, claim)
             return
         ingestor = self._ingestor()
-        attachments = Attachments(self._store, parser, self._ocr(), Tally())
+        attachments = Attachments(self._store, ingestor, parser, self._ocr(), Tally())
         parts = [] if _is_part(doc) else list(attachments.of(request))
         # The file comes last: until then the job is not done.
         ready = [*parts, without_records(request)]

@@ -117,7 +117,7 @@ class Adder:
         self._tally = Tally()
         self._batch: list[tuple[SourceItem | None, StagedDoc]] = []
         """Staged docs with their sources; None for what is in the file after it."""
-        self._attachments = Attachments(store, parser, options.ocr, self._tally)
+        self._attachments = Attachments(store, ingestor, parser, options.ocr, self._tally)
         self._names = ExportNames(self._beside)
         self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []

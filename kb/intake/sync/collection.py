@@ -56,7 +56,7 @@ def diff_collection(store: Store, collection: Collection) -> CollectionDiff:
     if collection.is_removed:
         return CollectionDiff(vanished=vanished, hold_back_reason=None)
     lost = sum(doc.source not in here for doc in vanished)
-    why = hold_back_reason(collection.name, collection.problem, len(here), lost, len(docs_before))
+    why = hold_back_reason(collection.problem, len(here), lost, len(docs_before))
     return CollectionDiff(vanished=[] if collection.problem else vanished, hold_back_reason=why)
 
 

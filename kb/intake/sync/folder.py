@@ -109,7 +109,7 @@ def diff_folder(
     with store.read() as txn:
         others = missing_elsewhere(txn, newest, origin, origins, machine) if fresh else []
     known = known_before or len(own_docs)
-    why = hold_back_reason(display_name(root), unavailable, len(present), len(vanished), known)
+    why = hold_back_reason(unavailable, len(present), len(vanished), known)
     if why and vanished and not (unavailable and os.path.isdir(root)):
         why += f" If {_MOVED}" if why.endswith("?") else f"; if {_MOVED}"
     return FolderDiff(
@@ -149,27 +149,26 @@ def _ignored_reason(
     name = display_name(root)
     docs_are = "1 doc is" if ignored == 1 else f"{ignored:,} docs are"
     return (
-        f"{docs_are} in {name} that git ignores, or that no person wrote; "
+        f"{docs_are} in it that git ignores, or that no person wrote; "
         f"`kb add --no-ignore {name}` keeps such docs"
     )
 
 
 def unavailable_reason(root: Path, *, has_docs: bool = True) -> str | None:
     """Why a folder, of which there are docs or not, cannot be read; None if it can."""
-    name = display_name(root)
     try:
         os.stat(root)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
-        return f"{name} cannot be looked at ({error.strerror})"
+        return f"it cannot be looked at ({error.strerror})"
     if not os.path.isdir(root):
         if has_docs:
-            return f"{name} does not exist; is it mounted?"
-        forget = f"kb sources rm {shlex.quote(name)}"
-        return f"{name} does not exist, and no doc of it is left; `{forget}` forgets it"
+            return "it does not exist; is it mounted?"
+        forget = f"kb sources rm {shlex.quote(display_name(root))}"
+        return f"it does not exist, and no doc of it is left; `{forget}` forgets it"
     if os.path.realpath(root) != os.fspath(root):
-        return f"{name} is behind a link now; add the folder that the link leads to"
+        return "it is behind a link now; add the folder that the link leads to"
     return None
 
 
@@ -200,11 +199,12 @@ def _is_under(doc: Doc, folders: list[Path], machine: str) -> bool:
 
 
 def hold_back_reason(
-    name: str, problem: str | None, files: int, vanished: int, known_count: int
+    problem: str | None, files: int, vanished: int, known_count: int
 ) -> str | None:
     """Why vanished docs are not removed without a confirmation; None if they may be.
 
-    Of `known_count` docs, `vanished` have lost their files; the folder has `files` files now.
+    Of `known_count` docs, `vanished` have lost their files; the folder has `files` files now. What
+    is returned does not name the folder: its place is told beside it.
     """
     if problem:
         return problem
@@ -212,9 +212,9 @@ def hold_back_reason(
         return None
     if not files:
         came = "1 doc" if known_count == 1 else f"{known_count:,} docs"
-        return f"{name} is empty, but {came} came from it; is it mounted?"
+        return f"it is empty, but {came} came from it; is it mounted?"
     if vanished >= VANISHED_MIN and vanished > known_count * VANISHED_SHARE_MAX:
-        return f"{vanished:,} of {known_count:,} docs have vanished from {name}"
+        return f"{vanished:,} of {known_count:,} docs have vanished"
     return None
 
 

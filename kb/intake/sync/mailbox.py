@@ -310,9 +310,9 @@ class MailboxTaker:
         with self._store.read() as txn:
             vanished = [doc for doc in docs.parts_of(txn, self._file) if not self._is_there(doc)]
             former = docs.latest_of(txn, self._file)
-        reason = hold_back_reason(self._name, None, len(self._mails), len(vanished), known_count)
+        reason = hold_back_reason(None, len(self._mails), len(vanished), known_count)
         if reason and not self._options.accept_deletions:
-            self._tally.hold_back_reason = self._tally.hold_back_reason or reason
+            self._tally.hold_back(self._name, reason)
             return
         for doc in vanished:
             is_mail = whole_of(doc.place) is None

@@ -31,6 +31,7 @@ _SYNC_FIELDS: Final = (
     "next_try_ms",
     "failures",
     "last_error",
+    "files_failed",
     "gone_since_ms",
 )
 
@@ -114,6 +115,7 @@ def register(store: Store, origin: Origin) -> None:
                 next_try_ms=0,
                 failures=0,
                 last_error=None,
+                files_failed=0,
                 gone_since_ms=None,
             )
         SOURCES.put(txn, origin.origin_id.encode(), origin)

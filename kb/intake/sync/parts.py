@@ -7,8 +7,9 @@ from typing import Final, Literal
 from msgspec import Struct, structs
 
 from kb.errors import EmptySource, SourceError
-from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of
+from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of, reads_as_before
 from kb.intake.ingest.changes import hide_missing
+from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import (
     FileStamp,
     IngestOutcome,
@@ -54,18 +55,25 @@ class LeftPart(Struct, frozen=True, kw_only=True):
 class Attachments:
     """What is in the mails and exports that one call reads from files of their own."""
 
-    def __init__(self, store: Store, parser: Parser, ocr: Ocr, tally: Tally) -> None:
+    def __init__(
+        self, store: Store, ingestor: Ingestor, parser: Parser, ocr: Ocr, tally: Tally
+    ) -> None:
         self._store = store
+        self._ingestor = ingestor
         self._parser = parser
         self._ocr = ocr
         self._tally = tally
         self._kept: dict[Lsid, set[Lsid]] = {}
 
     def of(self, mail: IngestRequest) -> Iterator[IngestRequest]:
-        """The parts of a mail or an export; those that cannot be taken in are counted."""
+        """The parts of a mail or an export; the others are counted.
+
+        Others are those that cannot be taken in, and records that are as they were.
+        """
         if not _is_holder(mail):
             return
         kept = self._kept.setdefault(mail.lsid, set())
+        mail = self._without_level(mail, kept)
         mail = structs.replace(mail, stamp=mail.stamp or self._known_stamp(mail.lsid))
         for part in attached(mail, self._parser, self._ocr, self._tally):
             kept.add(part.lsid)
@@ -73,6 +81,32 @@ class Attachments:
                 yield part
             else:
                 self._tally.part_left(part.kind, part.source, part.outcome, part.reason)
+
+    def _without_level(self, export: IngestRequest, kept: set[Lsid]) -> IngestRequest:
+        """An export without the records whose docs are level; all that they say is their bytes."""
+        files = export.canonical.attachments
+        records: dict[Lsid, AttachedFile] = {}
+        for file in files:
+            if file.key:
+                records.setdefault(part_lsid(export.lsid, file.key), file)
+        if not records:
+            return export
+        level: set[Lsid] = set()
+        options, reads = structs.replace(export.ingest_options, title=None), reads_as_before()
+        with self._store.read() as txn:
+            for doc in docs.parts_of(txn, export.lsid):
+                record = records.get(doc.place)
+                if (
+                    record is not None
+                    and doc.source == part_source(export.source, record.key)
+                    and self._ingestor.is_level(doc, sha256_hex(record.data), options, reads)
+                ):
+                    level.add(doc.place)
+        self._tally.part("records", "unchanged", len(level))
+        kept |= level
+        left = [f for f in files if not f.key or part_lsid(export.lsid, f.key) not in level]
+        canonical = structs.replace(export.canonical, attachments=tuple(left))
+        return structs.replace(export, canonical=canonical)
 
     def _known_stamp(self, lsid: Lsid) -> FileStamp | None:
         with self._store.read() as txn:

@@ -12,6 +12,7 @@ from kb.model.origin import Origin
 SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
 PartKind = Literal["mails", "attachments", "records"]
 Outcome = Literal["added", "updated", "unchanged", "resurrected", "skipped", "failed"]
+ProblemOutcome = Outcome | Literal["held_back"]
 
 
 class DocLine(Struct, frozen=True, kw_only=True):
@@ -23,10 +24,14 @@ class DocLine(Struct, frozen=True, kw_only=True):
 
 
 class SourceProblem(Struct, frozen=True, kw_only=True):
-    """A source that was not added, or not completely; `outcome` is the one that counts it."""
+    """A source that was not added, or not completely.
+
+    `outcome` is the one that counts it, or `held_back` for a mailbox whose vanished mails keep
+    their docs; that is also counted as what else became of it.
+    """
 
     source: str
-    outcome: Outcome
+    outcome: ProblemOutcome
     reason: str
 
 
@@ -182,7 +187,12 @@ class Tally:
         self._counts[outcome] = self._counts.get(outcome, 0) + 1
         self.note(source, outcome, reason)
 
-    def note(self, source: str, outcome: Outcome, reason: str) -> None:
+    def hold_back(self, source: str, reason: str) -> None:
+        """Say of a source that is counted elsewhere that docs of it stay, though they are gone."""
+        self.note(source, "held_back", reason)
+        self.hold_back_reason = self.hold_back_reason or f"{source}: {reason}"
+
+    def note(self, source: str, outcome: ProblemOutcome, reason: str) -> None:
         """Add a remark on a source that is counted elsewhere."""
         self._problems.append(SourceProblem(source=source, outcome=outcome, reason=reason))
 

@@ -154,7 +154,7 @@ class Syncer:
         line, after = self._end_folder(open_folders[number])
         open_folders.pop(number)
         if not self._options.dry_run:
-            release(self._store, after)
+            release(self._store, _with_count(after, line))
         return line
 
     def _register_declared(self) -> None:
@@ -193,6 +193,7 @@ class Syncer:
                 after = None
                 return open_folder
             line, after = self._sync_one(acquired)
+            after = _with_count(after, line)
         except Gone as error:
             after = self._failed(acquired, error)
             since_ms = acquired.gone_since_ms or self._store.clock.now_ms()
@@ -280,21 +281,21 @@ class Syncer:
         vanished, held_back = self._removable(folder)
         removed = 0 if held_back else len(vanished)
         not_level: SyncOutcome = "held_back" if folder.diff.keeps_docs(self._moved) else "failed"
-        held_back = held_back or folder.report.hold_back_reason
+        inside = folder.report.hold_back_reason
         if removed and not self._options.dry_run:
             removed = len(tombstone_vanished(self._store, vanished))
         unread = folder.diff.unread_reason
         saw_any = not unread or any(isinstance(one, WalkedFile) for one in folder.diff.entries)
         line = _line(
             folder.acquired,
-            not_level if held_back else "synced" if saw_any else "failed",
+            not_level if held_back or inside else "synced" if saw_any else "failed",
             folder.report,
             moved=folder.moved,
             removed=removed,
             reason=held_back,
         )
-        if held_back:
-            return line, msgspec.structs.replace(folder.after, last_error=held_back)
+        if held_back or inside:
+            return line, msgspec.structs.replace(folder.after, last_error=held_back or inside)
         # Its docs that could not be looked at may be outdated, whatever else is level.
         return line, msgspec.structs.replace(self._synced(folder.after), last_error=unread)
 
@@ -358,6 +359,11 @@ def _is_due(origin: Origin, now_ms: int, wait_ms: int) -> bool:
     if origin.next_try_ms > now_ms:
         return origin.next_try_ms > now_ms + RETRY_AFTER_S_MAX * 1000
     return synced_ms > now_ms or synced_ms + wait_ms <= now_ms
+
+
+def _with_count(after: Origin, line: SourceLine) -> Origin:
+    """The source as a sync leaves it, with how much of it could not be taken in."""
+    return msgspec.structs.replace(after, files_failed=line.failed)
 
 
 def _line(

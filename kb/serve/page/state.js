@@ -22,6 +22,7 @@ export function sourcesView(main) {
             h("span", { class: "strong breaks", tabindex: "0", "data-entry": true }, one.location),
             h("span", { class: "quiet" }, `${one.kind}, last synced ${ago(one.synced_ms, nowMs)}`),
             one.failures ? h("span", { class: "bad-text" }, `failed ${many(one.failures, "time")}: ${one.last_error ?? "no reason is known"}`) : null,
+            one.files_failed ? h("span", { class: "bad-text" }, `${many(one.files_failed, ["site", "feed"].includes(one.kind) ? "page" : "file")} could not be taken in`) : null,
             one.last_error && !one.failures ? h("span", { class: "bad-text" }, one.last_error) : null,
             one.gone_since_ms ? h("span", { class: "bad-text" }, `gone for some time: first missed ${ago(one.gone_since_ms, nowMs)}`) : null)))
         : notice("Nothing is kept current.", "`kb add` of a folder or a page registers it."));

@@ -42,6 +42,31 @@ def test_without_its_packages_it_says_so(app: App, monkeypatch: pytest.MonkeyPat
     assert "kb-search[serve]" in refused.value.detail
 
 
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"no message", -32700),
+        (b'{"a": "\xff"}', -32700),
+        (b"[]", -32600),
+        (b'{"jsonrpc": "2.0", "id": 2, "method": 5}', -32600),
+    ],
+)
+@pytest.mark.parametrize("version", ["2025-06-18", "2026-07-28"])
+def test_what_is_no_message_is_answered(app: App, body: bytes, code: int, version: str) -> None:
+    """By the error of JSON-RPC without an id, in each version of the protocol."""
+    (route,) = mcp_routes()
+    headers = {
+        "accept": ["application/json"],
+        "content-type": ["application/json"],
+        "mcp-protocol-version": [version],
+    }
+    caller = Caller(scope=OPERATOR, role="admin")
+    reply = run(route, served_of(app), Message(headers=headers, body=body), caller)
+    assert reply.status == 400
+    answer = json.loads(reply.body)
+    assert (answer["id"], answer["error"]["code"]) == (None, code)
+
+
 def test_what_the_protocol_logs_is_dropped(
     app: App, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

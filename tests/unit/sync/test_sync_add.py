@@ -8,10 +8,13 @@ import pytest
 from homes import SmallHome
 
 from kb.errors import StoreFull
-from kb.intake.canonicalize import Parser
+from kb.intake.canonicalize import CanonicalizeInput, Parser
+from kb.intake.ingest.changes import tombstone
 from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import Adder, AddOptions
-from kb.intake.sync.report import AddReport
+from kb.intake.sync.report import AddReport, PartCounts
+from kb.model.text import Canonical
+from kb.store import docs
 
 
 @pytest.fixture
@@ -47,6 +50,44 @@ def test_progress_counts_every_source(home: SmallHome, tmp_path: Path) -> None:
     )
     assert heard == [(n, 6) for n in range(1, 7)]
     assert (report.scanned, report.added, report.failed) == (6, 5, 1)
+
+
+def test_a_record_that_is_level_is_not_parsed(home: SmallHome, tmp_path: Path) -> None:
+    """Its bytes tell; with other tags, and once it is removed, it is looked at."""
+    file = tmp_path / "library.bib"
+    parsed: list[str] = []
+
+    class ToldParser(Parser):
+        def parse(self, source: CanonicalizeInput) -> Canonical:
+            parsed.append(source.name)
+            return super().parse(source)
+
+    def records(text: str, **options: object) -> PartCounts:
+        parsed.clear()
+        file.write_text(text)
+        with ToldParser() as parser:
+            said = AddOptions(**options)  # type: ignore[arg-type]
+            return Adder(home.store, home.ingestor, parser, said).add([str(file)]).records
+
+    def library(*notes: str) -> str:
+        entries = (f"@misc{{k{n}, title={{T{n}}}, note={{{s}}}}}" for n, s in enumerate(notes))
+        return "\n".join(entries)
+
+    assert records(library("a", "b", "c")).added == 3
+    assert records(library("a", "new", "c", "d")) == PartCounts(
+        scanned=4, unchanged=2, updated=1, added=1
+    )
+    assert parsed == ["library.bib", "T1.bib", "T3.bib"]
+    same = library("a", "new", "c", "d") + "\n"
+    assert records(same, dry_run=True) == PartCounts(scanned=4, unchanged=4)
+    tagged = IngestOptions(tags=("x",))
+    assert records(same, ingest_options=tagged) == PartCounts(scanned=4, updated=4)
+    with home.store.read() as txn:
+        (gone,) = [doc for doc in docs.all_latest(txn) if doc.source.endswith("#k0")]
+    tombstone(home.store, [gone.doc_id])
+    assert records(library("a", "new", "c", "e")) == PartCounts(
+        scanned=4, unchanged=2, updated=1, resurrected=1
+    )
 
 
 def test_an_interruption_keeps_what_is_staged(home: SmallHome, tmp_path: Path) -> None:

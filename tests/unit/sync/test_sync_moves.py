@@ -219,6 +219,5 @@ def test_a_folder_that_is_gone_says_what_to_do(kept: SyncHome, folders: tuple[Pa
     line = kept.line(only=str(folders[0]))
     assert (line.outcome, line.removed) == ("failed", 0)
     assert line.reason == (
-        f"{folders[0]} does not exist, and no doc of it is left; "
-        f"`kb sources rm {folders[0]}` forgets it"
+        f"it does not exist, and no doc of it is left; `kb sources rm {folders[0]}` forgets it"
     )
