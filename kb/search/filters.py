@@ -149,6 +149,8 @@ def allowed_sources(
     first, *rest = limits
     # A single set is not copied.
     allowed = frozenset(first.intersection(*rest) if rest else first)
+    if not filters.without:
+        return allowed
     left_out = (allowed_sources(txn, one, scope, visible) for one in filters.without)
     return allowed.difference(*filter(None, left_out))
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from kb.intake.canonicalize.title import one_line
+from kb.model.decoding import decode_json
 from kb.model.text import Canonical
 
 NAMING_FILES: Final = ("users.json", "channels.json", "groups.json")
@@ -36,7 +37,7 @@ def names_in(files: Iterable[bytes]) -> dict[str, str]:
     names: dict[str, str] = {}
     for data in files:
         try:
-            items = msgspec.json.decode(data, type=list[_CodeOwner])
+            items = decode_json(data, list[_CodeOwner])
         except (msgspec.DecodeError, RecursionError):
             continue
         for item in items[:_NAMED_MAX]:
