@@ -113,6 +113,25 @@ def allowed_sources(
     Read from the facets, so that a filter which lets one source in ten thousand through limits
     the candidates before they are ranked. `visible` returns what `sources_of_audiences` does.
     """
+    limits = _limits(txn, filters, scope, visible)
+    if not limits:
+        return None
+    first, *rest = limits
+    # A single set is not copied.
+    allowed = frozenset(first.intersection(*rest) if rest else first)
+    if not filters.without:
+        return allowed
+    left_out = (allowed_sources(txn, one, scope, visible) for one in filters.without)
+    return allowed.difference(*filter(None, left_out))
+
+
+def _limits(
+    txn: ReadTxn,
+    filters: Filters,
+    scope: Scope,
+    visible: Callable[[ReadTxn, tuple[Audience, ...]], frozenset[int]],
+) -> list[frozenset[int] | set[int]]:
+    """What each filter lets through, and the scope where it does not see all."""
     limits: list[frozenset[int] | set[int]] = []
     if not all(scope.reads(audience) for audience in docs.audiences(txn)):
         limits.append(visible(txn, readable_audiences(txn, scope)))
@@ -144,15 +163,7 @@ def allowed_sources(
     ]
     if filters.without and not limits:
         limits.append(visible(txn, readable_audiences(txn, scope)))
-    if not limits:
-        return None
-    first, *rest = limits
-    # A single set is not copied.
-    allowed = frozenset(first.intersection(*rest) if rest else first)
-    if not filters.without:
-        return allowed
-    left_out = (allowed_sources(txn, one, scope, visible) for one in filters.without)
-    return allowed.difference(*filter(None, left_out))
+    return limits
 
 
 class AllowedSources:
