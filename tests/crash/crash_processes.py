@@ -70,7 +70,6 @@ def command(rig: Rig, log: Log, *args: object) -> None:
     """The same command again and again; one that fails is told."""
     log.say("ready")
     while True:
-        is_made = rig.home.is_dir()
         out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -80,9 +79,8 @@ def command(rig: Rig, log: Log, *args: object) -> None:
                     log.say("fail", str(args[0]), str(ended.code))
             except Exception as error:
                 log.say("fail", str(args[0]), repr(error))
-        # Before another process has made the home, the command says that there is none.
-        if is_made and err.getvalue():
-            log.say("fail", str(args[0]), err.getvalue())
+        if err.getvalue():
+            log.say("fail", str(args[0]), " / ".join(err.getvalue().splitlines()))
 
 
 def live(rig: Rig, role: str, seed: int, log: Log) -> None:

@@ -38,7 +38,8 @@ class Oracle:
         """Files that were acknowledged at least once."""
         self.acknowledged = 0
 
-    def learn(self, log: Path) -> None:
+    def learn(self, log: Path, *, is_begun: bool) -> None:
+        """Read a log; a home may be missing unless the work on it `is_begun`."""
         for line in log.read_text("utf-8").splitlines():
             verb, *rest = line.split(" ", 2)
             match verb:
@@ -55,6 +56,8 @@ class Oracle:
                 case "rm":
                     self.removable.add(rest[0])
                 case "ready":
+                    pass
+                case "fail" if not is_begun and "kb: there is no home at" in line:
                     pass
                 case _:
                     pytest.fail(line)
@@ -108,7 +111,7 @@ def campaign(rig: Rig, kills: int) -> None:
 
 def kill_two(rig: Rig, rng: random.Random, process: "subprocess.Popen[str]", oracle: Oracle) -> int:
     """Start two of different roles, let them work for a moment, and kill them."""
-    roles = rng.sample(ROLES, 2)
+    roles, is_begun = rng.sample(ROLES, 2), oracle.acknowledged > 0
     logs = [rig.root / f"log-{role}" for role in roles]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -124,7 +127,7 @@ def kill_two(rig: Rig, rng: random.Random, process: "subprocess.Popen[str]", ora
     statuses = [ask(process, "reap", pid) for pid in pids]
     for log in logs:
         if log.exists():
-            oracle.learn(log)
+            oracle.learn(log, is_begun=is_begun)
     assert statuses == [-signal.SIGKILL] * 2, (roles, statuses)
     return len(pids)
 

@@ -115,6 +115,7 @@ def test_a_topic_is_of_the_machine_whose_settings_name_it(
     """A machine without the topic, or with another of its name, leaves its docs alone."""
     fill(folder, oaks="# Oaks\n\nThey grow slowly.\n")
     setting = ("--cfg", f"kb.topic.trees.subjects={folder}", "--cfg", "kb.topic.trees.index=true")
+    assert ada.run("init").code == 0
     assert ada.run(*setting, "sync-all", "--interval-min", 0).code == 0
     assert bob.run("sync-all", "--interval-min", 0).code == 0
     assert list(rows_of(bob, "--kind", "topic")) == [f"{folder}/oaks.md"]
