@@ -1,7 +1,8 @@
 """Filters: which docs a request asks for, and which of them its scope may see."""
 
+import functools
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from kb.model.doc import Audience, Doc, Scope, is_tag_within
 from kb.model.ids import DocId, Lsid
@@ -11,6 +12,7 @@ from kb.model.source import is_within
 from kb.store import chunks, docs, links
 from kb.store.kv import ReadTxn
 
+_T = TypeVar("_T")
 _SETS_MAX: Final = 16
 
 
@@ -169,39 +171,35 @@ def _limits(
 class AllowedSources:
     """What `allowed_sources` returns, kept for one state of a store. Thread-safe.
 
-    Keeps a few sets, of about 60 bytes a source.
+    Keeps a few sets, of about 60 bytes a source. Those of audiences are kept apart, so that many
+    filters, one after another, do not push them out.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], tuple[int, frozenset[int] | None]] = {}
+        self._filtered: dict[object, tuple[int, frozenset[int] | None]] = {}
+        self._readable: dict[object, tuple[int, frozenset[int]]] = {}
 
     def __call__(self, txn: ReadTxn, filters: Filters, scope: Scope) -> frozenset[int] | None:
         """As `allowed_sources`."""
         wanted = (getattr(filters, name) for name in Filters.__struct_fields__)
-        return self._once(
-            txn,
-            (readable_audiences(txn, scope), *wanted, filters.without),
-            lambda: allowed_sources(txn, filters, scope, self._of_audiences),
-        )
+        key = (readable_audiences(txn, scope), *wanted, filters.without)
+        look_up = functools.partial(allowed_sources, txn, filters, scope, self._of_audiences)
+        return _once(self._filtered, key, txn.last_txn(), look_up)
 
     def _of_audiences(self, txn: ReadTxn, audiences: tuple[Audience, ...]) -> frozenset[int]:
-        # Kept besides, for whoever asks with one filter after another.
-        found = self._once(txn, (audiences,), lambda: sources_of_audiences(txn, audiences))
-        assert found is not None
-        return found
+        look_up = functools.partial(sources_of_audiences, txn, audiences)
+        return _once(self._readable, audiences, txn.last_txn(), look_up)
 
-    def _once(
-        self,
-        txn: ReadTxn,
-        key: tuple[object, ...],
-        look_up: Callable[[], frozenset[int] | None],
-    ) -> frozenset[int] | None:
-        last_txn = txn.last_txn()
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] == last_txn:
-            return kept[1]
-        found = look_up()
-        if len(self._kept) >= _SETS_MAX:
-            self._kept = {}
-        self._kept[key] = (last_txn, found)
-        return found
+
+def _once(
+    kept: dict[object, tuple[int, _T]], key: object, last_txn: int, look_up: Callable[[], _T]
+) -> _T:
+    """What is kept for a key of that state of the store, or else is looked up, and kept."""
+    known = kept.get(key)
+    if known is not None and known[0] == last_txn:
+        return known[1]
+    found = look_up()
+    if len(kept) >= _SETS_MAX:
+        kept.clear()
+    kept[key] = (last_txn, found)
+    return found

@@ -145,6 +145,17 @@ def test_what_a_filter_lets_through_is_looked_up_once_to_a_state(store: Store) -
         assert known(txn, of_tea, OPERATOR) == {1, 3, 4}
 
 
+def test_many_filters_leave_what_one_may_see_known(store: Store) -> None:
+    """However many of them are asked for in between."""
+    put(store, make_doc(1, visibility="shared"), make_doc(2, visibility="private", owner="ann"))
+    known = AllowedSources()
+    with store.read() as txn:
+        first = known(txn, request(), BOB)
+        for number in range(99):
+            assert known(txn, request(tags=(f"tag{number}",)), BOB) == frozenset()
+        assert known(txn, request(), BOB) is first
+
+
 def test_a_doc_filter_cannot_reach_what_is_hidden(store: Store) -> None:
     """Naming a hidden doc lets nothing through."""
     hidden = make_doc(1, visibility="private", owner="ann")
