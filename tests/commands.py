@@ -96,3 +96,16 @@ def loaded(*args: str) -> set[str]:
     ran = run([sys.executable, "-c", _SHOW, *args])
     assert ran.code == 0, ran.err
     return set(ran.err.splitlines()[-1].split())
+
+
+def record_counts(report: dict[str, Any]) -> dict[str, int]:
+    """What is not zero of the records of a report."""
+    assert "sources" in report or accounted(report)
+    return {name: count for name, count in report["records"].items() if count and name != "scanned"}
+
+
+def record_rows(home: Home, *options: str) -> dict[str, tuple[str, str]]:
+    """Titles and doc ids by what follows the file in the sources of records."""
+    listed = home.run("ls", "--json", "--limit", "0", *options).json["docs"]
+    parts = [(row["source"].partition("#")[2], row["title"], row["doc_id"]) for row in listed]
+    return {key: (title, doc_id) for key, title, doc_id in parts if key}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from commands import Home, accounted, surroundings
+from commands import Home, record_counts, record_rows, surroundings
 
 from kb.store import docs
 from kb.store.meta import PARSERS, set_word
@@ -30,19 +30,6 @@ def write(path: Path, *talks: dict[str, Any]) -> Path:
     return path
 
 
-def counts(report: dict[str, Any]) -> dict[str, int]:
-    """What is not zero of the records of a report."""
-    assert "sources" in report or accounted(report)
-    return {name: count for name, count in report["records"].items() if count and name != "scanned"}
-
-
-def rows(home: Home, *options: str) -> dict[str, tuple[str, str]]:
-    """Titles and doc ids by what follows the file in the sources of records."""
-    listed = home.run("ls", "--json", "--limit", "0", *options).json["docs"]
-    parts = [(row["source"].partition("#")[2], row["title"], row["doc_id"]) for row in listed]
-    return {key: (title, doc_id) for key, title, doc_id in parts if key}
-
-
 def test_each_conversation_is_a_doc_that_stays_the_same(tmp_path: Path) -> None:
     """A later export adds what is new, and embeds that alone; a title may change."""
     home, file = Home(tmp_path / "home"), tmp_path / "in" / "conversations.json"
@@ -50,19 +37,19 @@ def test_each_conversation_is_a_doc_that_stays_the_same(tmp_path: Path) -> None:
     write(file, *map(talk, range(1, 6)))
     added = home.run("add", file.parent)
     assert added.out.startswith("1 added of 1 scanned\nrecords: 5 added\n")
-    before = rows(home)
+    before = record_rows(home)
     assert {key: title for key, (title, _) in before.items()} == {
         f"talk-{n}": f"Talk {n}" for n in range(1, 6)
     }
-    assert list(rows(home, "--on", "2026-04")) == ["talk-3"]
+    assert list(record_rows(home, "--on", "2026-04")) == ["talk-3"]
     hit = home.run("search", "ibex4 assistant", "--json", "-k", "1").json["hits"][0]
     assert (hit["title"], hit["source"]) == ("Talk 4", f"{file}#talk-4")
     assert hit["freshness"] == "fresh"
     vectors = home.run("stats", "--json").json["vectors"]
     write(file, *map(talk, range(2, 5)), talk(5, name="Another title"), talk(6))
     report = home.run("sync-all", "--interval-min", "0", "--json").json
-    assert counts(report) == {"added": 1, "updated": 1, "unchanged": 3, "removed": 1}
-    after = rows(home)
+    assert record_counts(report) == {"added": 1, "updated": 1, "unchanged": 3, "removed": 1}
+    after = record_rows(home)
     assert {key for key, row in after.items() if before.get(key) == row} == {
         *("talk-2", "talk-3", "talk-4")
     }
@@ -70,8 +57,8 @@ def test_each_conversation_is_a_doc_that_stays_the_same(tmp_path: Path) -> None:
     assert home.run("stats", "--json").json["vectors"] <= vectors + 2
     moved = file.rename(file.with_name("talks.json"))
     assert home.run("sync-all", "--interval-min", "0").code == 0
-    assert rows(home) == after
-    assert rows(home, "--source", str(moved)) == after
+    assert record_rows(home) == after
+    assert record_rows(home, "--source", str(moved)) == after
     assert home.run("check").out.endswith("all is well\n")
 
 
@@ -79,7 +66,7 @@ def test_an_export_that_has_no_file_is_one_doc(tmp_path: Path) -> None:
     """Nothing of it is lost, since there is nothing that its parts could be parts of."""
     home, file = Home(tmp_path / "home"), write(tmp_path / "a.json", talk(1), talk(2))
     home.run("add", "-", stdin=file.read_text())
-    assert rows(home) == {}
+    assert record_rows(home) == {}
     for number in (1, 2):
         text = home.run("search", f"ibex{number}", "--json").json["hits"][0]["text"]
         assert f"Ibex{number}" in text
@@ -91,12 +78,12 @@ def test_a_kill_in_the_middle_of_an_export(tmp_path: Path) -> None:
     file = write(tmp_path / "a.json", *map(talk, range(300)))
     armed = surroundings(KB_FAILPOINTS="ingest.after_commit=kill@2")
     assert home.run("add", file, "--no-wait", env=armed).code == -9
-    kept = rows(home)
+    kept = record_rows(home)
     assert 0 < len(kept) < 300
     went_on = home.run("add", file, "--no-wait", "--json").json
-    assert counts(went_on) == {"added": 300 - len(kept), "unchanged": len(kept)}
-    assert rows(home).items() > kept.items()
-    assert len(rows(home)) == 300
+    assert record_counts(went_on) == {"added": 300 - len(kept), "unchanged": len(kept)}
+    assert record_rows(home).items() > kept.items()
+    assert len(record_rows(home)) == 300
 
 
 def channel(root: Path) -> Path:

@@ -1,10 +1,9 @@
 """Libraries of references by the real command: each entry is a doc, and stays it."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from commands import Home
+from commands import Home, record_counts, record_rows
 
 from kb.store import docs
 from kb.store.store import Store
@@ -19,18 +18,6 @@ def bib(*numbers: int, **changed: str) -> str:
     )
 
 
-def rows(home: Home, *options: str) -> dict[str, tuple[str, str]]:
-    """Titles and doc ids by what follows the file in the sources of records."""
-    listed = home.run("ls", "--json", "--limit", "0", *options).json["docs"]
-    parts = [(row["source"].partition("#")[2], row["title"], row["doc_id"]) for row in listed]
-    return {key: (title, doc_id) for key, title, doc_id in parts if key}
-
-
-def counts(report: dict[str, Any]) -> dict[str, int]:
-    """What is not zero of the records of a report."""
-    return {name: count for name, count in report["records"].items() if count and name != "scanned"}
-
-
 def test_each_reference_is_a_doc_that_stays_the_same(tmp_path: Path) -> None:
     """A change is one of its entry; years are days, and keywords tags."""
     home, file = Home(tmp_path / "home"), tmp_path / "in" / "library.bib"
@@ -38,18 +25,18 @@ def test_each_reference_is_a_doc_that_stays_the_same(tmp_path: Path) -> None:
     file.write_text(bib(*range(1, 6)))
     added = home.run("add", file.parent)
     assert added.out.startswith("1 added of 1 scanned\nrecords: 5 added\n")
-    before = rows(home)
+    before = record_rows(home)
     assert {key: title for key, (title, _) in before.items()} == {
         f"ref{n}": f"Ibex{n} of Río" for n in range(1, 6)
     }
-    assert list(rows(home, "--on", "2003")) == ["ref3"]
-    assert set(rows(home, "--tag", "k0")) == {"ref2", "ref4"}
+    assert list(record_rows(home, "--on", "2003")) == ["ref3"]
+    assert set(record_rows(home, "--tag", "k0")) == {"ref2", "ref4"}
     hit = home.run("search", "ibex4 río", "--json", "-k", "1").json["hits"][0]
     assert (hit["title"], hit["source"]) == ("Ibex4 of Río", f"{file}#ref4")
     file.write_text(bib(6, 5, 3, 2, 1, ref5="New"))
     report = home.run("sync-all", "--interval-min", "0", "--json").json
-    assert counts(report) == {"added": 1, "updated": 1, "unchanged": 3, "removed": 1}
-    after = rows(home)
+    assert record_counts(report) == {"added": 1, "updated": 1, "unchanged": 3, "removed": 1}
+    after = record_rows(home)
     assert {key for key, row in after.items() if before.get(key) == row} == {"ref1", "ref2", "ref3"}
     assert home.run("check").out.endswith("all is well\n")
 
@@ -60,7 +47,7 @@ def test_a_damaged_entry_is_named_and_still_found(tmp_path: Path) -> None:
     file.write_text(bib(1) + "@misc{bad, title = {Chamois,\n year = 2001}\n" + bib(2))
     added = home.run("add", file)
     assert "entry bad at line 2 is damaged" in added.out + added.err
-    assert set(rows(home)) == {"ref1", "ref2"}
+    assert set(record_rows(home)) == {"ref1", "ref2"}
     hit = home.run("search", "chamois", "--mode", "lexical", "--json").json["hits"][0]
     assert hit["source"] == str(file)
 
@@ -70,7 +57,7 @@ def test_a_library_that_was_one_doc_moves_over(tmp_path: Path) -> None:
     home, file = Home(tmp_path / "home"), tmp_path / "library.ris"
     file.write_text("".join(f"TY  - BOOK\nTI  - Ibex{n}\nID  - {n}\nER  - \n" for n in range(3)))
     home.run("add", file)
-    found = rows(home)
+    found = record_rows(home)
     assert {key: title for key, (title, _) in found.items()} == {
         str(n): f"Ibex{n}" for n in range(3)
     }
@@ -80,5 +67,5 @@ def test_a_library_that_was_one_doc_moves_over(tmp_path: Path) -> None:
         assert doc is not None
         docs.replace(txn, msgspec.structs.replace(doc, mime="text/plain", canonicalizer="plain-3"))
     again = home.run("add", file, "--json").json
-    assert counts(again) == {"unchanged": 3}
-    assert rows(home) == found
+    assert record_counts(again) == {"unchanged": 3}
+    assert record_rows(home) == found
